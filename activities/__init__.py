@@ -1,0 +1,1 @@
+"""I/O steps: classes that take ports, without decisions of their own."""

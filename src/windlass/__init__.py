@@ -1,0 +1,1 @@
+"""Windlass: package lifecycles on Kubernetes as durable Temporal workflows."""

@@ -1,0 +1,4 @@
+"""The only importers of kubernetes, helm and subprocess.
+
+Adapters know ports, contracts and domain only.
+"""

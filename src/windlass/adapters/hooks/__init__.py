@@ -1,0 +1,1 @@
+"""Executable hooks behind `ports.Hooks`: discovery, one run, and the files exchanged with it."""

@@ -1,0 +1,1 @@
+"""The Kubernetes API behind `ports.Kube`: the one typed seam over the untyped client."""

@@ -1,0 +1,1 @@
+"""Package sources, the digest cache and unpacking behind `ports.Packages`."""

@@ -1,0 +1,1 @@
+"""The `windlass` command: thin; every import of weight happens inside a command."""

@@ -1,0 +1,1 @@
+"""Wire models: what crosses a process border. Additive only; unknown fields are ignored."""

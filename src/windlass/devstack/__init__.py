@@ -1,0 +1,1 @@
+"""The embedded stack: finds, builds, starts and supervises real servers on loopback."""

@@ -1,0 +1,130 @@
+"""The closed failure taxonomy. Adapters and activities raise these and nothing else across a port.
+
+    WindlassError
+    ├── TransientError    goes away by itself: retried with back-off for ever
+    ├── PermanentError    somebody must act: `actor` says who; retried on change, on order, and every ten minutes
+    └── InterruptedStepError  the step was asked to stop; says what it left behind
+
+An error names what is wrong, where, and what to do (`hint`). Its `reason` is the machine-readable word that
+stands in the object's conditions. Texts never hold secrets and are capped at `MAX_TEXT` bytes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+MAX_TEXT: Final = 8 * 1024
+"""Bytes of one error text; Temporal refuses payloads above 2 MiB and status must stay readable."""
+
+
+class Category(StrEnum):
+    """What to do about a failure. Litmus: would the same call succeed later with nobody touching anything?"""
+
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    INTERRUPTED = "interrupted"
+
+
+class Actor(StrEnum):
+    """Who must act on a permanent failure."""
+
+    USER = "user"  # owns the Application object
+    AUTHOR = "author"  # owns the package
+    ADMIN = "admin"  # owns the cluster and the Windlass installation
+
+
+class Reason(StrEnum):
+    """Machine-readable reasons (reference: deckhouse.md sections 1.4 and 2.6); values are wire values."""
+
+    # ReadyOnFilesystem
+    DOWNLOAD_FAILED = "DownloadFailed"
+    REPOSITORY_NOT_FOUND = "RepositoryNotFound"
+    PACKAGE_NOT_FOUND = "PackageNotFound"
+    DIGEST_MISMATCH = "DigestMismatch"
+    ARCHIVE_REJECTED = "ArchiveRejected"
+    CREATE_PACKAGE_DIR_FAILED = "CreatePackageDirFailed"
+    REMOVE_OLD_VERSION_FAILED = "RemoveOldVersionFailed"
+    CREATE_SYMLINK_FAILED = "CreateSymlinkFailed"
+    CHECK_VERSION_FAILED = "CheckVersionFailed"
+    # ReadyInRuntime, SettingsValid
+    LOAD_FAILED = "LoadFailed"
+    APPLY_SETTINGS = "ApplySettings"
+    VALIDATION_FAILED = "ValidationFailed"
+    VALUES_SOURCE_NOT_FOUND = "ValuesSourceNotFound"
+    STATE_REJECTED = "StateRejected"
+    # HooksProcessed
+    INIT_HOOKS_FAILED = "InitHooksFailed"
+    STARTUP_HOOK_FAILED = "StartupHookFailed"
+    BEFORE_HELM_HOOKS_FAILED = "BeforeHelmHooksFailed"
+    AFTER_HELM_HOOKS_FAILED = "AfterHelmHooksFailed"
+    BEFORE_DELETE_HELM_HOOKS_FAILED = "BeforeDeleteHelmHooksFailed"
+    AFTER_DELETE_HELM_HOOKS_FAILED = "AfterDeleteHelmHooksFailed"
+    # HelmApplied, ReadyInCluster
+    APPLY_MANIFESTS_FAILED = "ApplyManifestsFailed"
+    READINESS_TIMEOUT = "ReadinessTimeout"
+    RESOURCE_FAILED = "ResourceFailed"
+    UNINSTALL_FAILED = "UninstallFailed"
+    RELEASE_CONFLICT = "ReleaseConflict"
+    # anywhere
+    API_UNAVAILABLE = "ApiUnavailable"
+    API_CONFLICT = "ApiConflict"
+    API_REJECTED = "ApiRejected"
+    FORBIDDEN = "Forbidden"
+    INTERRUPTED = "Interrupted"
+    INTERNAL = "Internal"
+
+
+def cap(text: str, limit: int = MAX_TEXT) -> str:
+    """Return ``text`` cut to ``limit`` UTF-8 bytes, with a mark that says how much is missing."""
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    mark = f" … ({len(raw) - limit} bytes cut)"
+    return raw[: limit - len(mark.encode())].decode(errors="ignore") + mark
+
+
+class WindlassError(Exception):
+    """Base of the taxonomy; never raised itself.
+
+    Attributes:
+        reason: the word for conditions and metrics.
+        message: what is wrong and where, capped at `MAX_TEXT` bytes, free of secrets.
+        hint: what to do about it; may be empty when there is nothing to do but wait.
+    """
+
+    category: Category
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = cap(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class TransientError(WindlassError):
+    """Goes away by itself: the network, a busy API server, a conflict, a rollout that takes its time."""
+
+    category = Category.TRANSIENT
+
+
+class PermanentError(WindlassError):
+    """Stays until `actor` acts: bad settings, a broken package, missing rights."""
+
+    category = Category.PERMANENT
+
+    def __init__(self, reason: Reason, message: str, *, hint: str = "", actor: Actor = Actor.USER) -> None:
+        super().__init__(reason, message, hint=hint)
+        self.actor = actor
+
+
+class InterruptedStepError(WindlassError):
+    """The step was asked to stop and did; the next attempt heals what it left behind."""
+
+    category = Category.INTERRUPTED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Reason.INTERRUPTED, message)

@@ -1,0 +1,118 @@
+"""Every name that Windlass gives to something outside itself is built here.
+
+All start from the installation id, so that two installations share a Temporal namespace in peace.
+Workflow ids are business keys: ``windlass/package/prod.billing``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+DEFAULT_INSTALLATION: Final = "windlass"
+MODULE_NAMESPACE: Final = "windlass-system"
+GROUP: Final = "windlass.dev"
+API_VERSION: Final = f"{GROUP}/v1alpha1"
+FINALIZER: Final = f"{GROUP}/lifecycle"
+ABANDON_ANNOTATION: Final = f"{GROUP}/abandon"
+"""The documented escape hatch: with the value "true" a removal runs no hooks and leaves the release in place."""
+
+RELEASE_NAME_MAX: Final = 53  # Helm: 63 less room for a revision suffix
+LABEL_MAX: Final = 63  # Kubernetes label values and DNS labels
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_HASH_LENGTH = 8
+
+
+class Kind(StrEnum):
+    """Kinds whose objects are packages."""
+
+    APPLICATION = "Application"
+    MODULE = "Module"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageKey:
+    """Which package: the installation, the kind and the object's name.
+
+    ``namespace`` is the object's namespace for an Application and empty for a Module.
+    """
+
+    installation: str = DEFAULT_INSTALLATION
+    kind: Kind = Kind.APPLICATION
+    namespace: str = ""
+    name: str
+
+    @property
+    def package_id(self) -> str:
+        """``<namespace>.<instance>`` for an Application, ``<name>`` for a Module."""
+        return f"{self.namespace}.{self.name}" if self.kind is Kind.APPLICATION else self.name
+
+    @property
+    def target_namespace(self) -> str:
+        """The namespace of the Helm release and of the state Secret."""
+        return self.namespace if self.kind is Kind.APPLICATION else MODULE_NAMESPACE
+
+
+def is_dns_label(name: str) -> bool:
+    """Say whether ``name`` is a DNS label of RFC 1123 (at most 63 characters)."""
+    return len(name) <= LABEL_MAX and _DNS_LABEL.fullmatch(name) is not None
+
+
+def shorten(name: str, limit: int) -> str:
+    """Return ``name`` if it fits in ``limit`` characters, else its start and a hash of the whole.
+
+    The hash keeps two long names with one prefix apart; the result never ends its readable part in ``-`` or ``.``.
+    """
+    if len(name) <= limit:
+        return name
+    suffix = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
+    return name[: limit - _HASH_LENGTH - 1].rstrip("-.") + "-" + suffix
+
+
+def release_name(key: PackageKey) -> str:
+    """Return the Helm release name: the package id, shortened to 53 characters."""
+    return shorten(key.package_id, RELEASE_NAME_MAX)
+
+
+def package_label(key: PackageKey) -> str:
+    """Return the value of the label that marks a package's objects: the package id, at most 63 characters."""
+    return shorten(key.package_id, LABEL_MAX)
+
+
+def record_name(key: PackageKey) -> str:
+    """Return the name of the Secret that keeps what must outlive the workflow."""
+    return shorten(f"{key.installation}-package-{key.name}", RELEASE_NAME_MAX)
+
+
+def hook_account_name(key: PackageKey) -> str:
+    """Return the name of the service account that the package's hooks act as."""
+    return shorten(f"{key.installation}-hooks-{key.name}", RELEASE_NAME_MAX)
+
+
+def package_workflow_id(key: PackageKey) -> str:
+    """Return ``<installation>/package/<package id>``."""
+    return f"{key.installation}/package/{key.package_id}"
+
+
+def package_workflow_prefix(installation: str) -> str:
+    """Return what every package workflow id of one installation starts with."""
+    return f"{installation}/package/"
+
+
+def task_queue(installation: str, shard: int) -> str:
+    """Return the task queue of one shard."""
+    return f"{installation}/shard-{shard}"
+
+
+def shard_of(key: PackageKey, shards: int) -> int:
+    """Return the shard (0 to ``shards`` - 1) that serves this package: a stable hash of its id."""
+    return int.from_bytes(hashlib.sha256(key.package_id.encode()).digest()[:4]) % shards
+
+
+def lease_name(installation: str, role: str) -> str:
+    """Return the name of the Lease that one role of the installation holds."""
+    return shorten(f"{installation}-{role}", LABEL_MAX)

@@ -1,0 +1,104 @@
+"""What a package is once it has been read: value objects without paths that could go stale or bytes that grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+type Values = dict[str, Any]
+"""A JSON object: what Helm and hooks call values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where one version comes from: the name of a PackageRepository, the package's name and its version."""
+
+    repository: str
+    package: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.repository}/{self.package}:{self.version}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Artifact:
+    """One version pinned by its content.
+
+    ``digest`` is ``sha256:<64 hex>`` over the package's files (names, modes, contents in sorted order),
+    so a folder and an archive of it have one digest.
+    """
+
+    source: Source
+    digest: str
+
+
+class Binding(StrEnum):
+    """Moments of a lifecycle that hooks bind to (reference: hooks.md section 2 and deckhouse.md section 4)."""
+
+    ON_STARTUP = "onStartup"
+    BEFORE_HELM = "beforeHelm"
+    AFTER_HELM = "afterHelm"
+    BEFORE_DELETE_HELM = "beforeDeleteHelm"
+    AFTER_DELETE_HELM = "afterDeleteHelm"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    """One executable hook and the moments it is bound to.
+
+    ``path`` is relative to the package's root and names the hook everywhere (``hooks/10-secret.sh``);
+    ``orders`` maps a binding to its order number; ``timeout`` is in seconds.
+    """
+
+    path: str
+    orders: Mapping[Binding, int]
+    timeout: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """``package.yaml`` as Windlass uses it.
+
+    ``kubernetes`` and ``modules`` are semver ranges; an empty range admits any version.
+    """
+
+    name: str
+    version: str
+    type: str = "Application"
+    stage: str = ""
+    descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    kubernetes: str = ""
+    platform: str = ""
+    modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    optional_modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    disable_confirmation: bool = False
+    disable_message: str = ""
+    batch_hooks: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Package:
+    """A package read from its folder: everything decisions need; the chart itself stays on disk.
+
+    ``static_values`` are already unwrapped from the camelCase key; schemas are the parsed YAML or None when
+    the file is missing or empty; ``images`` maps image names to digests.
+    """
+
+    definition: Definition
+    static_values: Values
+    settings_schema: Values | None = None
+    values_schema: Values | None = None
+    images: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_chart: bool = True
+    chart_has_hooks: bool = False
+    hook_files: tuple[str, ...] = ()
+
+
+def hooks_for(hooks: tuple[Hook, ...], binding: Binding) -> tuple[Hook, ...]:
+    """Return the hooks of one binding in running order: by order number, then by path."""
+    bound = [hook for hook in hooks if binding in hook.orders]
+    return tuple(sorted(bound, key=lambda hook: (hook.orders[binding], hook.path)))

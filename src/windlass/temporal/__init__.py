@@ -1,0 +1,1 @@
+"""What worker and façade share of Temporal: client, converter, codec, search attributes."""

@@ -1,0 +1,1 @@
+"""Go modules that pin the upstream programs of the embedded stack."""

@@ -1,0 +1,1 @@
+"""Composition root: ports meet adapters here, and nobody imports this package."""

@@ -1,0 +1,1 @@
+"""Durable orchestration: no I/O; every `run` reads as a story."""
