@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from windlass.contracts.record import PackageRecord, RecordRef
+from windlass.domain.ids import PackageKey
 from windlass.domain.package import Artifact, Binding, Hook, Package, Source, Values
 from windlass.domain.readiness import Progress
 
@@ -85,7 +87,7 @@ class Kube(Protocol):
         """List objects (all namespaces if ``namespace`` is empty), in pages, as one consistent answer."""
         ...
 
-    def watch(  # noqa: PLR0913 - selectors are independent, and all keyword
+    def watch(
         self,
         api_version: str,
         kind: str,
@@ -162,7 +164,7 @@ class Readiness(Protocol):
         ...
 
     async def wait_gone(self, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress) -> None:
-        """Wait until none of the objects exists; TransientError(UNINSTALL_FAILED) names what is left and its finalizers."""
+        """Wait until none of the objects exists; TransientError(UNINSTALL_FAILED) names what is left and why."""
         ...
 
 
@@ -298,7 +300,8 @@ class Helm(Protocol):
         """Install or upgrade, healing a ``pending-*`` or failed release first; skip when nothing changed.
 
         Unchanged means: newest revision is deployed, carries our digest for that very revision, and no object of its
-        manifest is absent. Cancelling kills the operation within 5 s; the release may stay pending, the next call heals.
+        manifest is absent. Cancelling kills the operation within 5 s; the release may stay pending: the next call
+        heals it.
 
         Raises:
             TransientError, PermanentError: APPLY_MANIFESTS_FAILED with Helm's text, RELEASE_CONFLICT when objects
@@ -377,6 +380,31 @@ class HookAccess(Protocol):
         ...
 
 
+class Records(Protocol):
+    """The state Secret of each package, with optimistic concurrency."""
+
+    async def load(self, key: PackageKey) -> tuple[PackageRecord, RecordRef] | None:
+        """Return the record and the reference to this state of it; None if there is none.
+
+        Raises:
+            PermanentError: STATE_REJECTED, the Secret is not what Windlass wrote; names it and what to do.
+        """
+        ...
+
+    async def save(self, key: PackageKey, record: PackageRecord, expected: RecordRef | None) -> RecordRef:
+        """Write the record over the state ``expected``; None means that there must be none yet.
+
+        Raises:
+            TransientError: API_CONFLICT, somebody else wrote (or deleted) it meanwhile: load and decide again.
+            PermanentError: STATE_REJECTED, the record does not fit into a Secret.
+        """
+        ...
+
+    async def delete(self, key: PackageKey) -> None:
+        """Delete the record. Absent is fine."""
+        ...
+
+
 class ObjectPatcher(Protocol):
     """Executes the patch operations of a hook (reference: hooks.md section 6) within its package's bounds."""
 
@@ -390,6 +418,31 @@ class ObjectPatcher(Protocol):
 
 
 # -- small things ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventNote:
+    """One thing that happened to an object.
+
+    ``reason`` says why (a word), ``action`` what was done (a word), ``note`` both for people. ``at`` is in seconds
+    since the epoch and part of the Event's identity: the same note recorded again, by a repeated activity, is one Event.
+    """
+
+    regarding: ObjectRef
+    uid: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+    action: str
+    at: float
+
+
+class EventLog(Protocol):
+    """Kubernetes Events."""
+
+    async def record(self, events: Sequence[EventNote]) -> None:
+        """Create the Events in order; one that exists already is left as it is."""
+        ...
 
 
 class Clock(Protocol):

@@ -1,0 +1,82 @@
+"""Makes sure that a package's content is here, and computes the values that it is released with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from windlass.activities.inputs import repository_for
+
+from windlass.contracts.record import PackageRecord, RecordRef
+from windlass.domain.digests import content_digest
+from windlass.domain.ids import PackageKey
+from windlass.domain.package import Artifact, Package, Values
+from windlass.domain.schema import Schemas, prepare_schemas
+from windlass.domain.values import compute_values
+from windlass.ports import Kube, Packages, Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """One package as it lies on this worker's disk."""
+
+    root: Path
+    package: Package
+    schemas: Schemas
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """The state Secret of one life; ``ref`` is None while there is no Secret."""
+
+    record: PackageRecord
+    ref: RecordRef | None
+
+
+class Contents:
+    """What every activity does first: have the content, have the record, know the values."""
+
+    def __init__(self, kube: Kube, packages: Packages, records: Records, digest_key: bytes) -> None:
+        self._kube = kube
+        self._packages = packages
+        self._records = records
+        self._digest_key = digest_key
+        self._schemas: dict[str, Schemas] = {}
+
+    async def ensure(self, artifact: Artifact) -> Content:
+        """Return the content of ``artifact``, fetching it if this worker does not have it."""
+        root = self._packages.cached(artifact.digest)
+        if root is None:
+            root = await self._packages.ensure(await repository_for(self._kube, artifact.source), artifact)
+        package = await self._packages.load(artifact.digest)
+        schemas = self._schemas.get(artifact.digest)
+        if schemas is None:
+            schemas = self._schemas[artifact.digest] = prepare_schemas(package)
+        return Content(root=root, package=package, schemas=schemas)
+
+    async def state(self, key: PackageKey, uid: str) -> State:
+        """Return the record of the life with this ``uid``; an empty one if there is none, or one of another life.
+
+        Hook patches and settings of an earlier life end with it.
+        """
+        stored = await self._records.load(key)
+        if stored is None:
+            return State(record=PackageRecord(uid=uid), ref=None)
+        record, ref = stored
+        if record.uid != uid:
+            record = PackageRecord(uid=uid, artifact=record.artifact, released=record.released)
+        return State(record=record, ref=ref)
+
+    async def save(self, key: PackageKey, state: State, record: PackageRecord) -> State:
+        """Store ``record`` unless it is what is stored already."""
+        if state.ref is not None and record == state.record:
+            return state
+        return State(record=record, ref=await self._records.save(key, record, state.ref))
+
+    def values(self, content: Content, record: PackageRecord) -> Values:
+        """Return the merged values that follow from the applied settings and the hooks' patches."""
+        return compute_values(content.package, content.schemas, record.settings or {}, record.patches)
+
+    def digest(self, values: Values) -> str:
+        """Return the keyed digest of ``values``."""
+        return content_digest(values, self._digest_key)

@@ -1,0 +1,40 @@
+"""Keeps a long activity alive and lets it learn of its cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from temporalio import activity
+
+INTERVAL: Final = 1.0
+"""Seconds between beats: a cancellation arrives with the answer to a beat, so this bounds how late it is noticed."""
+
+
+@dataclass
+class Beat:
+    """What the beats carry: short text that the Temporal UI shows."""
+
+    details: str = ""
+
+
+@contextlib.asynccontextmanager
+async def heartbeating() -> AsyncIterator[Beat]:
+    """Send a heartbeat every second while the body runs."""
+    beat = Beat()
+
+    async def keep_beating() -> None:
+        while True:
+            activity.heartbeat(beat.details)
+            await asyncio.sleep(INTERVAL)
+
+    task = asyncio.create_task(keep_beating())
+    try:
+        yield beat
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

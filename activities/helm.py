@@ -1,0 +1,114 @@
+"""Helm steps: bring the release to its content and values, take it away, and wait for the cluster to follow."""
+
+from __future__ import annotations
+
+from temporalio import activity
+from windlass.activities.content import Content, Contents
+from windlass.activities.heartbeat import Beat, heartbeating
+from windlass.activities.observe import object_ref
+from windlass.activities.progress import ProgressReporter
+
+from windlass.contracts.objects import Application
+from windlass.contracts.record import ReleasedRecord
+from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
+from windlass.domain.digests import content_digest
+from windlass.domain.errors import Actor, Reason, TransientError
+from windlass.domain.ids import release_name
+from windlass.domain.package import Values
+from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.values import VALUES_ROOT, release_values
+from windlass.ports import Clock, Helm, Kube, Readiness, ReleaseOutcome, ReleaseRef
+from windlass.ports import ReleaseRequest as HelmRequest
+
+GONE_DEADLINE = 600.0
+"""Seconds that the objects of a deleted release may take to go; then the step fails and is tried again."""
+
+
+class HelmActivities:
+    """Both steps read what is stored before they act: repeating them is safe."""
+
+    def __init__(
+        self, *, kube: Kube, helm: Helm, readiness: Readiness, contents: Contents, clock: Clock, digest_key: bytes
+    ) -> None:
+        self._kube = kube
+        self._helm = helm
+        self._readiness = readiness
+        self._contents = contents
+        self._clock = clock
+        self._digest_key = digest_key
+
+    @activity.defn(name="helm.upgrade_release")
+    async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
+        """Install or upgrade unless nothing changed, then wait until every object of the release is ready."""
+        async with heartbeating() as beat:
+            application = await self._application(request)
+            content = await self._contents.ensure(request.artifact)
+            state = await self._contents.state(request.key, request.uid)
+            values = self._contents.values(content, state.record)
+            digest = self._contents.digest(values)
+            if not content.package.has_chart:
+                return ReleaseResult(action="none", values=digest, record=state.ref)
+            if content.schemas.helm is not None:
+                found = validate(values, content.schemas.helm, root=VALUES_ROOT, concealed=values)
+                raise_if_invalid(found, what="values for Helm", actor=Actor.AUTHOR)
+            wanted = self._wanted(request, content, values)
+            # Written down before the attempt: a half-made release must be found even if all else is lost.
+            released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)
+            state = await self._contents.save(
+                request.key, state, state.record.model_copy(update={"released": released})
+            )
+            beat.details = "applying"
+            outcome = await self._helm.upgrade(wanted)
+            ready = await self._wait(request, application, outcome, beat) if application.spec.wait else True
+        return ReleaseResult(
+            action=outcome.action,
+            values=digest,
+            name=outcome.release.ref.name,
+            revision=outcome.release.revision,
+            healed=outcome.healed,
+            superseded=not ready,
+            objects=len(outcome.objects),
+            record=state.ref,
+        )
+
+    @activity.defn(name="helm.uninstall_release")
+    async def uninstall_release(self, request: UninstallRequest) -> UninstallResult:
+        """Delete the release and wait until its objects are gone."""
+        async with heartbeating() as beat:
+            ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
+            beat.details = "uninstalling"
+            objects = await self._helm.uninstall(ref)
+            reporter = ProgressReporter(self._kube, self._clock, request.key, "", beat)
+            await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
+            await reporter.clear()
+        return UninstallResult(objects=len(objects))
+
+    def _wanted(self, request: ReleaseRequest, content: Content, values: Values) -> HelmRequest:
+        return HelmRequest(
+            ref=ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key)),
+            chart=content.root,
+            chart_has_hooks=content.package.chart_has_hooks,
+            values=release_values(content.package, values),
+            digest=content_digest({"content": request.artifact.digest, "values": values}, self._digest_key),
+        )
+
+    async def _application(self, request: ReleaseRequest) -> Application:
+        obj = await self._kube.get(object_ref(request.key))
+        if obj is None or obj["metadata"]["uid"] != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        return Application.model_validate(obj)
+
+    async def _wait(
+        self, request: ReleaseRequest, application: Application, outcome: ReleaseOutcome, beat: Beat
+    ) -> bool:
+        reporter = ProgressReporter(self._kube, self._clock, request.key, request.uid, beat)
+        try:
+            return await self._readiness.wait_ready(
+                outcome.objects,
+                deadline=application.spec.readiness_timeout,
+                on_progress=reporter.report,
+                owner=object_ref(request.key),
+                owner_generation=request.generation,
+            )
+        finally:
+            await reporter.clear()

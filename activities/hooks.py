@@ -1,0 +1,96 @@
+"""Runs one hook once, and makes what it asked for true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import activity
+from windlass.activities.content import Content, Contents, State
+from windlass.activities.heartbeat import heartbeating
+
+from windlass.contracts.record import PackageRecord
+from windlass.contracts.steps import HookRequest, HookResult
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.hooks import binding_context, config_values_file, failure_reason, values_file
+from windlass.domain.ids import hook_account_name
+from windlass.domain.package import Values
+from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.value_patches import accept
+from windlass.domain.values import VALUES_ROOT, base_values, camel_key
+from windlass.ports import HookAccess, HookOutput, HookRun, Hooks, ObjectPatcher
+
+
+class HookActivities:
+    """A run is journalled in the state Secret before the activity returns: a repeated attempt runs nothing."""
+
+    def __init__(self, *, hooks: Hooks, access: HookAccess, patcher: ObjectPatcher, contents: Contents) -> None:
+        self._hooks = hooks
+        self._access = access
+        self._patcher = patcher
+        self._contents = contents
+
+    @activity.defn(name="hook.run")
+    async def run(self, request: HookRequest) -> HookResult:
+        """Run the hook, then apply its object operations, then keep its values patch."""
+        async with heartbeating() as beat:
+            beat.details = f"{request.binding.value}: {request.hook.path}"
+            content = await self._contents.ensure(request.artifact)
+            state = await self._contents.state(request.key, request.uid)
+            if (journalled := state.record.hook_result(request.run_id)) is not None:
+                return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
+            values = self._contents.values(content, state.record)
+            output = await self._hooks.run(await self._prepared(request, content, state, values))
+            record = self._accepted(request, content, state.record, output)
+            await self._patcher.execute(
+                output.operations, namespace=request.key.target_namespace, instance=request.key.name
+            )
+            after = self._contents.values(content, record)
+            result = HookResult(values=self._contents.digest(after), duration=output.duration)
+            record = record.with_hook_run(request.run_id, result.model_dump(mode="json", exclude={"record"}))
+            saved = await self._contents.save(request.key, state, record)
+        return result.model_copy(update={"record": saved.ref})
+
+    async def _prepared(self, request: HookRequest, content: Content, state: State, values: Values) -> HookRun:
+        namespace = request.key.target_namespace
+        name = content.package.definition.name
+        return HookRun(
+            root=content.root,
+            hook=request.hook,
+            binding=request.binding,
+            context=binding_context(request.binding),
+            values=values_file(name, values, {}),
+            config_values=config_values_file(name, state.record.settings or {}, {}),
+            kubeconfig=await self._access.kubeconfig(namespace, hook_account_name(request.key)),
+            namespace=namespace,
+            package_id=request.key.package_id,
+        )
+
+    def _accepted(
+        self, request: HookRequest, content: Content, record: PackageRecord, output: HookOutput
+    ) -> PackageRecord:
+        """Check everything the hook asked for before any of it is done; return the record with its values patch."""
+        reason = failure_reason(request.binding)
+        if output.config_values_patch:
+            raise PermanentError(
+                reason,
+                f"{request.hook.path}: a patch of the config values is not served: settings belong to the Application",
+                hint="write computed values to VALUES_JSON_PATCH_PATH",
+                actor=Actor.AUTHOR,
+            )
+        self._patcher.check(output.operations, namespace=request.key.target_namespace, instance=request.key.name)
+        if not output.values_patch:
+            return record
+        return self._patched(content, record, output.values_patch, reason)
+
+    def _patched(
+        self, content: Content, record: PackageRecord, patch: list[dict[str, Any]], reason: Reason
+    ) -> PackageRecord:
+        base = base_values(content.package, content.schemas, record.settings or {})
+        root = camel_key(content.package.definition.name)
+        outcome = accept(base, record.patches, patch, root=root, reason=reason)
+        if not outcome.changed:
+            return record
+        if content.schemas.values is not None:
+            found = validate(outcome.values, content.schemas.values, root=VALUES_ROOT, concealed=outcome.values)
+            raise_if_invalid(found, what="values after the hook's patch", actor=Actor.AUTHOR)
+        return record.model_copy(update={"patches": outcome.stored})

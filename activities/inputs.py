@@ -1,0 +1,188 @@
+"""What an object says together with what it references: read in one place, for activities and the watcher alike."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any, cast
+
+from windlass.contracts.objects import Application, PackageRepository, SeenStatus, ValuesReference
+from windlass.domain.digests import seen_digest, settings_digest
+from windlass.domain.documents import DocumentError, parse_document
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.ids import API_VERSION, PackageKey
+from windlass.domain.package import Source, Values
+from windlass.domain.tree import merge
+from windlass.ports import Kube, Object, ObjectRef, Repository
+
+_IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """One entry of ``spec.valuesFrom`` and the text it names, None if the object or the key is missing."""
+
+    entry: ValuesReference
+    text: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """One consistent enough look at an Application and everything it references."""
+
+    application: Application
+    references: tuple[Reference, ...]
+    repository: PackageRepository | None
+
+    def settings_digest(self, key: bytes) -> str:
+        """Return the keyed digest of the settings and of every referenced text."""
+        texts: Values = {
+            f"{index} {_where(reference.entry)} {reference.entry.target_path or ''}": reference.text
+            for index, reference in enumerate(self.references)
+        }
+        return settings_digest(self.application.spec.settings, texts, key)
+
+    def seen(self, key: bytes) -> SeenStatus:
+        """Return the mark by which the watcher knows that all of this has been taken notice of."""
+        metadata = self.application.metadata
+        annotations = {k: v for k, v in metadata.annotations.items() if k not in _IGNORED_ANNOTATIONS}
+        sources: dict[str, dict[str, str]] = {}
+        for reference in self.references:
+            if reference.text is not None:
+                entry = reference.entry
+                sources.setdefault(f"{entry.kind}/{entry.name}", {})[entry.key] = reference.text
+        repository = self.repository
+        repositories = {repository.metadata.name: repository.spec.to_object()} if repository else {}
+        return SeenStatus(
+            uid=metadata.uid,
+            generation=metadata.generation,
+            deletion_timestamp=metadata.deletion_timestamp,
+            digest=seen_digest(annotations, sources, repositories, key),
+        )
+
+    def settings(self) -> Values:
+        """Return ``valuesFrom`` in order, then ``spec.settings``, merged; later wins.
+
+        Raises:
+            TransientError: VALUES_SOURCE_NOT_FOUND, a reference that is not optional is missing; it may still come.
+            PermanentError: VALIDATION_FAILED, a referenced text is not a YAML mapping.
+        """
+        merged: Values = {}
+        for reference in self.references:
+            if reference.text is None:
+                if reference.entry.optional:
+                    continue
+                raise TransientError(
+                    Reason.VALUES_SOURCE_NOT_FOUND,
+                    f"spec.valuesFrom: {_where(reference.entry)} does not exist",
+                    hint="create it, or set `optional: true`",
+                )
+            merged = merge(merged, _values_of(reference.entry, reference.text))
+        return merge(merged, self.application.spec.settings)
+
+    def concealed(self) -> Values:
+        """Return the part of the settings that came from Secrets: what errors must never show."""
+        merged: Values = {}
+        for reference in self.references:
+            if reference.entry.kind == "Secret" and reference.text is not None:
+                merged = merge(merged, _values_of(reference.entry, reference.text))
+        return merged
+
+
+async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
+    """Read the Application of ``key`` and what it references; None if there is no such object."""
+    obj = await kube.get(
+        ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+    )
+    if obj is None:
+        return None
+    return await inputs_of(kube, Application.model_validate(obj))
+
+
+async def inputs_of(kube: Kube, application: Application) -> Inputs:
+    """Read what ``application`` references."""
+    namespace = application.metadata.namespace
+    objects: dict[ObjectRef, Object | None] = {}
+    references: list[Reference] = []
+    for entry in application.spec.values_from:
+        ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
+        if ref not in objects:
+            objects[ref] = await kube.get(ref)
+        references.append(Reference(entry=entry, text=_text(entry, objects[ref])))
+    name = application.spec.package.repository
+    return Inputs(
+        application=application,
+        references=tuple(references),
+        repository=await read_repository(kube, name),
+    )
+
+
+async def read_repository(kube: Kube, name: str) -> PackageRepository | None:
+    """Read a PackageRepository; None if there is none of that name."""
+    obj = await kube.get(ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=name))
+    return PackageRepository.model_validate(obj) if obj else None
+
+
+async def repository_for(kube: Kube, source: Source) -> Repository:
+    """Return the repository of ``source`` as package sources want it.
+
+    Raises:
+        TransientError: REPOSITORY_NOT_FOUND; it may still come.
+    """
+    repository = await read_repository(kube, source.repository)
+    if repository is None:
+        raise TransientError(
+            Reason.REPOSITORY_NOT_FOUND,
+            f"spec.package.repository: there is no PackageRepository {source.repository!r}",
+            hint="create it, or name one of `kubectl get packagerepositories`",
+        )
+    return Repository(name=source.repository, spec=repository.spec.to_object())
+
+
+def _text(entry: ValuesReference, obj: Object | None) -> str | None:
+    if obj is None:
+        return None
+    data = cast("dict[str, Any]", obj.get("data") or {})
+    value = data.get(entry.key)
+    if value is None or entry.kind == "ConfigMap":
+        return value
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"spec.valuesFrom: {_where(entry)} is not UTF-8 text",
+            hint="store settings as YAML text",
+            actor=Actor.USER,
+        ) from error
+
+
+def _values_of(entry: ValuesReference, text: str) -> Values:
+    if entry.target_path is not None:
+        value: Any = text
+        for part in reversed(entry.target_path.split(".")):
+            value = {part: value}
+        return cast("Values", value)
+    try:
+        document = parse_document(text)
+    except DocumentError as error:
+        # The parser's own words may quote a secret: only the place is told.
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"spec.valuesFrom: {_where(entry)} is not YAML: {error.position}",
+            hint="correct the text at that place",
+        ) from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"spec.valuesFrom: {_where(entry)} must hold a YAML mapping of settings",
+            hint="write `name: value` lines, or set `targetPath` to take the text as one string",
+        )
+    return cast("Values", document)
+
+
+def _where(entry: ValuesReference) -> str:
+    return f"{entry.kind} {entry.name}, key {entry.key}"

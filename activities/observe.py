@@ -1,0 +1,90 @@
+"""Looks at the object and at everything it references, and says what is wanted now."""
+
+from __future__ import annotations
+
+from temporalio import activity
+from windlass.activities.inputs import read_inputs
+
+from windlass.contracts.objects import Application, SeenStatus
+from windlass.contracts.steps import Observation, ObserveRequest, Restored
+from windlass.domain.conditions import Condition, Status, Type
+from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
+from windlass.domain.lifecycle import Desired
+from windlass.ports import Kube, ObjectRef, Records
+
+
+def object_ref(key: PackageKey) -> ObjectRef:
+    """Return the reference of the package's own object."""
+    return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+
+
+class ObserveActivities:
+    """Reads; changes nothing."""
+
+    def __init__(self, kube: Kube, records: Records, digest_key: bytes) -> None:
+        self._kube = kube
+        self._records = records
+        self._digest_key = digest_key
+
+    @activity.defn(name="package.observe")
+    async def observe(self, request: ObserveRequest) -> Observation:
+        """Return the desired state, and with ``restore`` what outlived an earlier workflow."""
+        inputs = await read_inputs(self._kube, request.key)
+        if inputs is None:
+            restored = await self._restored(request, None) if request.restore else None
+            return Observation(desired=Desired(), seen=SeenStatus(), restored=restored)
+        application = inputs.application
+        metadata = application.metadata
+        desired = Desired(
+            exists=True,
+            uid=metadata.uid,
+            generation=metadata.generation,
+            deleting=metadata.deletion_timestamp is not None,
+            abandon=metadata.annotations.get(ABANDON_ANNOTATION) == "true",
+            finalizer=FINALIZER in metadata.finalizers,
+            source=application.source,
+            settings=inputs.settings_digest(self._digest_key),
+            suspended=application.spec.suspend,
+            delete_on_disable=application.spec.delete_on_disable,
+        )
+        restored = await self._restored(request, application) if request.restore else None
+        return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)
+
+    async def _restored(self, request: ObserveRequest, application: Application | None) -> Restored:
+        stored = await self._records.load(request.key)
+        status = application.status if application else None
+        orders = tuple(status.orders or ()) if status else ()
+        record, ref = stored or (None, None)
+        same_life = bool(record and application and record.uid == application.metadata.uid)
+        return Restored(
+            artifact=record.artifact if record else None,
+            released=record.released.artifact if record and record.released else None,
+            completed=(status.completed or "") if status and same_life else "",
+            conditions=_conditions(application) if same_life else (),
+            orders=orders,
+            paused=next((o.order == "pause" for o in reversed(orders) if o.order in {"pause", "resume"}), False),
+            record=ref,
+            version=(status.version or "") if status and same_life else "",
+            release=status.release if status and same_life else None,
+        )
+
+
+def _conditions(application: Application | None) -> tuple[Condition, ...]:
+    status = application.status if application else None
+    known = {type_.value for type_ in Type}
+    found = {c.type: c for c in (status.conditions or []) if c.type in known} if status else {}
+    if not found:
+        return ()
+    return tuple(
+        Condition(
+            type=type_,
+            status=Status(found[type_].status),
+            reason=found[type_].reason,
+            message=found[type_].message,
+            since=found[type_].last_transition_time.timestamp(),
+            observed_generation=found[type_].observed_generation or 0,
+        )
+        if type_ in found
+        else Condition(type=type_)
+        for type_ in Type
+    )

@@ -1,0 +1,145 @@
+"""Steps that concern the package itself: finalizer, content, settings, and cleaning up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import activity
+from windlass.activities.content import Contents
+from windlass.activities.heartbeat import heartbeating
+from windlass.activities.inputs import read_inputs, repository_for
+from windlass.activities.observe import object_ref
+
+from windlass.contracts.steps import (
+    DownloadRequest,
+    DownloadResult,
+    FinalizerRequest,
+    InstallRequest,
+    LoadRequest,
+    LoadResult,
+    PackageRequest,
+    RecordResult,
+    SettingsRequest,
+    SettingsResult,
+)
+from windlass.domain.errors import Reason, TransientError
+from windlass.domain.ids import FINALIZER, hook_account_name
+from windlass.domain.lifecycle import Loaded
+from windlass.domain.package import Hook
+from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.values import VALUES_ROOT, check_settings
+from windlass.ports import HookAccess, Hooks, Kube, Packages, Records
+
+
+class PackageActivities:
+    """Everything a lifecycle does besides Helm, hook runs and status."""
+
+    def __init__(
+        self,
+        *,
+        kube: Kube,
+        packages: Packages,
+        records: Records,
+        hooks: Hooks,
+        access: HookAccess,
+        contents: Contents,
+        digest_key: bytes,
+    ) -> None:
+        self._kube = kube
+        self._packages = packages
+        self._records = records
+        self._hooks = hooks
+        self._access = access
+        self._contents = contents
+        self._digest_key = digest_key
+        self._discovered: dict[str, tuple[Hook, ...]] = {}
+
+    @activity.defn(name="package.add_finalizer")
+    async def add_finalizer(self, request: FinalizerRequest) -> None:
+        """Put the finalizer on the object of this uid."""
+        obj = await self._kube.get(object_ref(request.key))
+        if obj is None or obj["metadata"]["uid"] != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        finalizers: list[str] = obj["metadata"].get("finalizers") or []
+        if FINALIZER not in finalizers:
+            await self._patch_finalizers(request, obj, [*finalizers, FINALIZER])
+
+    @activity.defn(name="package.release_finalizer")
+    async def release_finalizer(self, request: FinalizerRequest) -> None:
+        """Take the finalizer off the object of this uid; another object of the same name is left alone."""
+        obj = await self._kube.get(object_ref(request.key))
+        if obj is None or obj["metadata"]["uid"] != request.uid:
+            return
+        finalizers: list[str] = obj["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            await self._patch_finalizers(request, obj, [name for name in finalizers if name != FINALIZER])
+
+    @activity.defn(name="package.download")
+    async def download(self, request: DownloadRequest) -> DownloadResult:
+        """Pin the version by its content and fetch that into the cache."""
+        async with heartbeating() as beat:
+            repository = await repository_for(self._kube, request.source)
+            beat.details = f"resolving {request.source}"
+            artifact = await self._packages.resolve(repository, request.source)
+            beat.details = f"fetching {artifact.digest}"
+            await self._packages.ensure(repository, artifact)
+        return DownloadResult(artifact=artifact)
+
+    @activity.defn(name="package.install")
+    async def install(self, request: InstallRequest) -> RecordResult:
+        """Switch the package to the content, and write down that this is its content now."""
+        await self._contents.ensure(request.artifact)
+        await self._packages.install(request.key.package_id, request.artifact.digest)
+        state = await self._contents.state(request.key, request.uid)
+        record = state.record.model_copy(update={"artifact": request.artifact})
+        if state.record.artifact != request.artifact:
+            # Patches are values that the old version's hooks worked out: the new version's hooks run anew.
+            record = record.model_copy(update={"patches": (), "config_patches": ()})
+        return RecordResult(record=(await self._contents.save(request.key, state, record)).ref)
+
+    @activity.defn(name="package.load")
+    async def load(self, request: LoadRequest) -> LoadResult:
+        """Read the package and ask its hooks for their bindings."""
+        content = await self._contents.ensure(request.artifact)
+        digest = request.artifact.digest
+        hooks = self._discovered.get(digest)
+        if hooks is None:
+            # Keyed by content: the same files always answer the same.
+            hooks = self._discovered[digest] = await self._hooks.discover(content.root, content.package.hook_files)
+        return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
+
+    @activity.defn(name="package.apply_settings")
+    async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
+        """Validate the newest settings; only valid ones replace those that were applied before."""
+        inputs = await read_inputs(self._kube, request.key)
+        if inputs is None or inputs.application.metadata.uid != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        content = await self._contents.ensure(request.artifact)
+        settings = inputs.settings()
+        state = await self._contents.state(request.key, request.uid)
+        concealed = inputs.concealed()
+        raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
+        digest = inputs.settings_digest(self._digest_key)
+        record = state.record.model_copy(update={"settings": settings, "settings_digest": digest})
+        values = self._contents.values(content, record)
+        if content.schemas.values is not None:
+            found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=concealed)
+            raise_if_invalid(found, what="values that follow from the settings")
+        saved = await self._contents.save(request.key, state, record)
+        return SettingsResult(settings=digest, values=self._contents.digest(values), record=saved.ref)
+
+    @activity.defn(name="package.clean_up")
+    async def clean_up(self, request: PackageRequest) -> None:
+        """Drop what belongs to the package besides its release: files, the hooks' account, the state Secret."""
+        key = request.key
+        await self._access.remove(key.target_namespace, hook_account_name(key))
+        await self._packages.remove(key.package_id)
+        await self._records.delete(key)
+
+    async def _patch_finalizers(self, request: FinalizerRequest, obj: dict[str, Any], wanted: list[str]) -> None:
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": request.uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]},
+            {"op": "add", "path": "/metadata/finalizers", "value": wanted},
+        ]
+        await self._kube.patch(object_ref(request.key), patch, kind="json")

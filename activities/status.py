@@ -1,0 +1,81 @@
+"""Writes the whole status of a package's object and records Kubernetes Events about it."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote
+
+import structlog
+from temporalio import activity
+from windlass.activities.observe import object_ref
+
+from windlass.contracts.objects import ApplicationStatus
+from windlass.contracts.steps import StatusRequest, StatusResult
+from windlass.domain.errors import WindlassError
+from windlass.domain.ids import API_VERSION
+from windlass.ports import EventLog, EventNote, Kube, Object
+
+FIELD_MANAGER: Final = "windlass"
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class StatusActivities:
+    """``ui`` is the address of the Temporal UI's page for the namespace, empty if there is none."""
+
+    def __init__(self, kube: Kube, events: EventLog, ui: str) -> None:
+        self._kube = kube
+        self._events = events
+        self._ui = ui
+
+    @activity.defn(name="status.write")
+    async def write(self, request: StatusRequest) -> StatusResult:
+        """Apply the status on the object of this uid; Events are recorded as well as can be."""
+        body: Object = {
+            "apiVersion": API_VERSION,
+            "kind": request.key.kind.value,
+            "metadata": {
+                "name": request.key.name,
+                "uid": request.uid,
+                **({"namespace": request.key.namespace} if request.key.namespace else {}),
+            },
+            "status": self._linked(request.status).model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+        written = True
+        try:
+            await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
+        except WindlassError:
+            if await self._is_ours(request):
+                raise
+            written = False
+        await self._record(request)
+        return StatusResult(written=written)
+
+    async def _is_ours(self, request: StatusRequest) -> bool:
+        obj = await self._kube.get(object_ref(request.key))
+        return obj is not None and obj["metadata"]["uid"] == request.uid
+
+    async def _record(self, request: StatusRequest) -> None:
+        notes = [
+            EventNote(
+                regarding=object_ref(request.key),
+                uid=request.uid,
+                type="Warning" if note.type == "Warning" else "Normal",
+                reason=note.reason,
+                note=note.note,
+                action=request.status.step or "Observe",
+                at=note.at,
+            )
+            for note in request.notes
+        ]
+        try:
+            await self._events.record(notes)
+        except WindlassError as error:
+            _log.warning("events not recorded", reason=error.reason.value, error=str(error))
+
+    def _linked(self, status: ApplicationStatus) -> ApplicationStatus:
+        workflow = status.workflow
+        if workflow is None or not self._ui:
+            return status
+        link = f"{self._ui}/workflows/{quote(workflow.id, safe='')}/{workflow.run_id or ''}"
+        return status.model_copy(update={"workflow": workflow.model_copy(update={"link": link})})

@@ -1,0 +1,113 @@
+"""The warm child process that holds the Helm library: ``python -m windlass.adapters.helm.child PARENT_PID``.
+
+A call into the library cannot be interrupted, so each child works on one order at a time and is killed to cancel it.
+Orders come on stdin, replies go to what was stdout; anything the library prints goes to stderr. The child ends when its
+parent ends: by the kernel's signal, and by end of file on stdin, which also takes along its own process group
+(credential plugins).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final, cast
+
+import helm_sdkpy
+
+from windlass.adapters.helm.leash import die_with_parent
+from windlass.adapters.helm.protocol import MAX_TEXT, READY, Order, Reply
+
+SESSION_SECONDS: Final = 2.0
+"""How long one view of the cluster's API (discovery, ``.Capabilities``) serves. Building it costs 15 ms of CPU and two
+round trips; a chart rendered now sees the API at most this much earlier."""
+
+
+@dataclass
+class Sessions:
+    """Helm configurations by namespace, rebuilt when they are old or the API is known to have changed."""
+
+    _made: dict[tuple[str, str], tuple[float, int, Any]] = field(
+        default_factory=dict[tuple[str, str], tuple[float, int, Any]]
+    )
+
+    def get(self, order: Order) -> Any:
+        """Return a `helm_sdkpy.Configuration` for the order's namespace and cluster."""
+        now = time.monotonic()
+        self._made = {key: made for key, made in self._made.items() if now - made[0] < SESSION_SECONDS}
+        key = (order.kubeconfig, order.namespace)
+        made = self._made.get(key)
+        if made is None or made[1] != order.surface:
+            configuration = helm_sdkpy.Configuration(namespace=order.namespace, kubeconfig=order.kubeconfig)
+            made = (now, order.surface, configuration)
+            self._made[key] = made
+        return made[2]
+
+
+def perform(order: Order, sessions: Sessions) -> Reply:
+    """Carry out one order; every failure of the library comes back as a reply."""
+    try:
+        asyncio.run(_call(order, sessions.get(order)))
+    except helm_sdkpy.ReleaseNotFoundError as error:
+        return Reply(error=str(error)[:MAX_TEXT], absent=True)
+    except helm_sdkpy.HelmError as error:
+        return Reply(error=str(error)[:MAX_TEXT] or type(error).__name__)
+    return Reply()
+
+
+async def _call(order: Order, configuration: Any) -> None:
+    # Client-side apply on purpose: hooks and people may own fields of a package's objects, and a server-side apply
+    # would refuse the release for it. `wait=False`: readiness is awaited outside, where it can be cancelled.
+    match order.operation:
+        case "install":
+            await helm_sdkpy.Install(configuration).run(
+                order.name, order.chart, order.values, wait=False, timeout=order.timeout, server_side_apply=False
+            )
+        case "upgrade":
+            await helm_sdkpy.Upgrade(configuration).run(
+                order.name,
+                order.chart,
+                order.values,
+                wait=False,
+                timeout=order.timeout,
+                max_history=order.history_max,
+                server_side_apply="false",
+                reset_values=True,
+            )
+        case "uninstall":
+            await helm_sdkpy.Uninstall(configuration).run(order.name, wait=False, timeout=order.timeout)
+
+
+def _read_orders(orders: queue.SimpleQueue[bytes]) -> None:
+    for line in sys.stdin.buffer:
+        orders.put(line)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _claim_stdout() -> BinaryIO:
+    """Keep stdout for replies and send everything else that writes to it to stderr."""
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    return cast("BinaryIO", replies)
+
+
+def main() -> None:
+    """Serve orders until stdin ends."""
+    die_with_parent(int(sys.argv[1]))
+    replies = _claim_stdout()
+    helm_sdkpy.get_version()  # loads the shared library, so that the first order finds it loaded
+    orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
+    sessions = Sessions()
+    replies.write(READY)
+    while True:
+        replies.write(perform(Order.parse(orders.get()), sessions).line())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Helm's failures as typed errors.
+
+Helm hands its failures over as text only, through the library and through the program, and the text changes with
+releases of Helm and Kubernetes. So this is the one place that looks at it, and a text that no row knows is transient:
+trying again too often costs a little, giving up wrongly costs the release.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.package import Values
+
+_MAX_LINES: Final = 20
+_MAX_CHARS: Final = 2_000
+_MASK: Final = "•••"
+_SHORTEST_MASKED: Final = 6
+"""Shorter values are words such as ``true`` or ``web``; masking them would hide the message and protect nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """``marks`` are parts of Helm's text in lower case; without an ``actor`` the failure is transient."""
+
+    marks: tuple[str, ...]
+    reason: Reason = Reason.APPLY_MANIFESTS_FAILED
+    actor: Actor | None = None
+    hint: str
+
+
+# The first row with a mark in the text wins; texts seen with Helm 4.2 and Kubernetes 1.36.
+_ROWS: Final = (
+    _Row(
+        marks=("invalid ownership metadata",),
+        reason=Reason.RELEASE_CONFLICT,
+        actor=Actor.USER,
+        hint="rename or delete the object, or remove the release that owns it",
+    ),
+    _Row(
+        marks=("provide credentials", "unauthorized"),
+        reason=Reason.FORBIDDEN,
+        actor=Actor.ADMIN,
+        hint="renew the credentials in the kubeconfig",
+    ),
+    _Row(
+        marks=(
+            "cluster unreachable",
+            "connection refused",
+            "connection reset",
+            "no such host",
+            "i/o timeout",
+            "tls handshake timeout",
+            "unexpected eof",
+            "context deadline exceeded",
+            "etcdserver:",
+            "the server is currently unable to handle",
+            "too many requests",
+        ),
+        reason=Reason.API_UNAVAILABLE,
+        hint="it is tried again; check that the API server runs and is reachable",
+    ),
+    # An admission webhook that cannot be called, an aggregated API that is down: before "denied" and "is invalid".
+    _Row(marks=("internal error occurred", "failed calling webhook"), hint="it is tried again"),
+    _Row(
+        marks=("no matches for kind",),
+        hint="install the CustomResourceDefinition, or correct apiVersion and kind in the package",
+    ),
+    _Row(marks=("because it is being terminated", "object is being deleted"), hint="it is tried again once it is gone"),
+    _Row(
+        marks=("don't meet the specifications of the schema",),
+        actor=Actor.USER,
+        hint="correct the settings: the chart's values.schema.json refuses the values",
+    ),
+    _Row(
+        marks=("execution error at",),  # `required` and `fail` in a template
+        actor=Actor.USER,
+        hint="correct the settings that the chart asks for",
+    ),
+    _Row(
+        marks=(
+            "parse error",
+            "yaml parse error",
+            "error converting yaml",
+            "nil pointer evaluating",
+            'executing "',
+            "failed to load chart",
+            "validation: chart.",
+            "resource name may not be empty",
+        ),
+        actor=Actor.AUTHOR,
+        hint="correct the package's templates",
+    ),
+    _Row(
+        marks=("chart requires kubeversion",),
+        actor=Actor.AUTHOR,
+        hint="use a version of the package that supports this Kubernetes",
+    ),
+    _Row(
+        marks=("entity too large", "too long: must have at most", "exceeds the maximum"),
+        actor=Actor.AUTHOR,
+        hint="Helm keeps chart and values in one Secret of at most 1 MiB compressed: make them smaller",
+    ),
+    _Row(
+        marks=("exceeded quota",),
+        reason=Reason.FORBIDDEN,
+        actor=Actor.ADMIN,
+        hint="raise the namespace's quota or lower what the package asks for",
+    ),
+    _Row(
+        marks=("denied the request", "is forbidden:"),
+        reason=Reason.FORBIDDEN,
+        actor=Actor.ADMIN,
+        hint="change the policy or role that forbids it, or the package",
+    ),
+    _Row(
+        marks=("is invalid:", "cannot be handled as a", "field is immutable"),
+        actor=Actor.AUTHOR,
+        hint="correct the object in the package or the setting it comes from",
+    ),
+    _Row(marks=("not found",), hint="create the namespace or object that it names"),
+)
+_UNKNOWN: Final = _Row(marks=(), hint="it is tried again")
+
+
+def failed(what: str, text: str, *, values: Values, known: tuple[str, ...] = ()) -> WindlassError:
+    """Return the error for a failed operation.
+
+    Args:
+        what: the operation and its release, as the sentence's subject.
+        text: what Helm said.
+        values: the values that went in; their texts are masked in the message.
+        known: names that are no secret even if a value equals them.
+    """
+    lowered = text.lower()
+    row = next((row for row in _ROWS if any(mark in lowered for mark in row.marks)), _UNKNOWN)
+    message = f"{what} failed: {shorten(mask(text, values, known))}"
+    if row.actor is None:
+        return TransientError(row.reason, message, hint=row.hint)
+    return PermanentError(row.reason, message, hint=row.hint, actor=row.actor)
+
+
+def shorten(text: str) -> str:
+    """Keep the first lines: Helm appends whole rendered manifests to some errors."""
+    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
+    kept = "\n".join(lines[:_MAX_LINES])[:_MAX_CHARS]
+    return kept if len(lines) <= _MAX_LINES and len(kept) < _MAX_CHARS else f"{kept} …"
+
+
+def mask(text: str, values: Values, known: tuple[str, ...] = ()) -> str:
+    """Replace every line of every text among ``values``, plain or in base64, where ``text`` quotes it."""
+    quoted: set[str] = set()
+    for leaf in _texts(values):
+        encoded = base64.b64encode(leaf.encode()).decode()
+        pieces = {leaf, encoded, *(line.strip() for line in leaf.splitlines())} - set(known)
+        quoted |= {piece for piece in pieces if len(piece) >= _SHORTEST_MASKED and piece in text}
+    for piece in sorted(quoted, key=len, reverse=True):
+        text = text.replace(piece, _MASK)
+    return text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _texts(item)

@@ -1,0 +1,40 @@
+"""Ties a process to the life of the one that started it.
+
+As a script (``python -I -S leash.py PARENT_PID PROGRAM ARGUMENT...``) it becomes PROGRAM, which then dies by SIGKILL
+as soon as its parent is gone, whatever killed that. The kernel keeps the setting across ``execve``. It is a step of its
+own because setting it between fork and exec in a process with threads is unsafe.
+
+The signal fires when the *thread* that started the process ends: start leashed processes from the event loop's thread.
+Imports are the bare minimum: this runs before each call of a program.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when process ``parent`` is gone; exit at once if it is gone already.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def main() -> None:
+    """Run as a script."""
+    parent, program = int(sys.argv[1]), sys.argv[2]
+    die_with_parent(parent)
+    os.execv(program, sys.argv[2:])  # noqa: S606 - the arguments are a list built by the adapter
+
+
+if __name__ == "__main__":
+    main()

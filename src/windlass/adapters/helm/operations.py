@@ -1,0 +1,137 @@
+"""Helm's verbs, each run once: by a warm child if it can, by the ``helm`` program if it must. No policy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Literal
+
+from windlass.adapters.helm import failures
+from windlass.adapters.helm.pool import ChildPool
+from windlass.adapters.helm.program import HelmProgram
+from windlass.adapters.helm.protocol import HelmFailedError, Order
+from windlass.adapters.helm.staging import staged
+from windlass.domain.errors import Reason, TransientError
+from windlass.domain.package import Values
+from windlass.domain.releases import Operation
+from windlass.ports import ReleaseRef, ReleaseRequest
+
+UNINSTALL_SECONDS: Final = 300.0
+"""Bounds one uninstall, its Helm hooks included; waiting for the objects to be gone is not part of it."""
+
+
+class Operations:
+    """Runs operations and turns their failures into typed errors.
+
+    Charts with Helm hooks go through the program, because hooks wait inside Helm, and so do installs over unfinished
+    records, which the library cannot do.
+    """
+
+    def __init__(self, *, pool: ChildPool, program: HelmProgram, kubeconfig: Path, scratch: Path) -> None:
+        self._pool = pool
+        self._program = program
+        self._kubeconfig = kubeconfig
+        self._scratch = scratch
+        self._surface = 0
+
+    def api_changed(self) -> None:
+        """Note that the cluster serves other kinds now: children discover anew before their next order."""
+        self._surface += 1
+
+    async def apply(self, request: ReleaseRequest, operation: Operation) -> None:
+        """Install or upgrade.
+
+        Raises:
+            TransientError, PermanentError: see `windlass.adapters.helm.failures`.
+        """
+        verb = "upgrade" if operation is Operation.UPGRADE else "install"
+        with (
+            staged(request.chart, request.digest, self._scratch, name=request.ref.name) as chart,
+            _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout),
+        ):
+            async with asyncio.timeout(request.timeout):
+                if request.chart_has_hooks or operation is Operation.REINSTALL:
+                    await self._apply_by_program(request, operation, chart)
+                else:
+                    await self._apply_by_child(request, verb, chart)
+
+    async def _apply_by_program(self, request: ReleaseRequest, operation: Operation, chart: Path) -> None:
+        if operation is Operation.UPGRADE:
+            await self._program.upgrade(
+                request.ref, chart, request.values, seconds=request.timeout, history_max=request.history_max
+            )
+        else:
+            replace = operation is Operation.REINSTALL
+            await self._program.install(request.ref, chart, request.values, seconds=request.timeout, replace=replace)
+
+    async def _apply_by_child(self, request: ReleaseRequest, verb: Literal["install", "upgrade"], chart: Path) -> None:
+        order = Order(
+            operation=verb,
+            kubeconfig=str(self._kubeconfig),
+            namespace=request.ref.namespace,
+            name=request.ref.name,
+            chart=str(chart),
+            values=request.values,
+            history_max=request.history_max,
+            timeout=max(1, int(request.timeout)),
+            surface=self._surface,
+        )
+        reply = await self._pool.run(order)
+        if reply.error:
+            raise HelmFailedError(reply.error)
+
+    async def uninstall(self, ref: ReleaseRef, *, has_hooks: bool) -> None:
+        """Uninstall; a release that is not there is fine.
+
+        Raises:
+            TransientError, PermanentError: see `windlass.adapters.helm.failures`.
+        """
+        with _typed_failures(f"Helm uninstall of {ref}", ref, {}, UNINSTALL_SECONDS):
+            async with asyncio.timeout(UNINSTALL_SECONDS):
+                if has_hooks:
+                    await self._program.uninstall(ref, seconds=UNINSTALL_SECONDS)
+                else:
+                    await self._uninstall_by_child(ref)
+
+    async def _uninstall_by_child(self, ref: ReleaseRef) -> None:
+        order = Order(
+            operation="uninstall",
+            kubeconfig=str(self._kubeconfig),
+            namespace=ref.namespace,
+            name=ref.name,
+            timeout=int(UNINSTALL_SECONDS),
+            surface=self._surface,
+        )
+        reply = await self._pool.run(order)
+        if reply.error and not reply.absent:
+            raise HelmFailedError(reply.error)
+
+    async def render(self, request: ReleaseRequest) -> str:
+        """Return the manifest without applying it.
+
+        Raises:
+            TransientError, PermanentError: see `windlass.adapters.helm.failures`.
+        """
+        with (
+            staged(request.chart, "", self._scratch, name=request.ref.name) as chart,
+            _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
+        ):
+            async with asyncio.timeout(request.timeout):
+                return await self._program.render(request.ref, chart, request.values)
+
+
+@contextmanager
+def _typed_failures(what: str, ref: ReleaseRef, values: Values, seconds: float) -> Generator[None]:
+    try:
+        yield
+    except HelmFailedError as error:
+        # The cause is left out: its text may quote values.
+        raise failures.failed(what, str(error), values=values, known=(ref.name, ref.namespace)) from None
+    except TimeoutError:
+        raise TransientError(
+            Reason.APPLY_MANIFESTS_FAILED,
+            f"{what} did not end within {seconds:g} s and was killed",
+            hint="it is tried again; look for a Helm hook that waits or a slow API server",
+        ) from None

@@ -1,0 +1,106 @@
+"""How Helm writes a revision into a Secret: base64 of gzipped JSON (and base64 once more, as Secrets are)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import yaml
+
+from windlass.adapters.helm import manifest
+from windlass.adapters.helm.manifest import Entry
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.ports import Object
+
+APPLIED: Final = "windlass.dev/applied"
+"""Annotation of the stored chart that names the digest of chart and values it was made from."""
+
+_MAX_RECORD: Final = 128 * 1024 * 1024  # a Secret holds 1 MiB; text compresses up to a hundredfold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One stored revision, decoded."""
+
+    revision: int
+    status: str
+    applied: str
+    chart: str
+    chart_version: str
+    entries: tuple[Entry, ...]
+    has_hooks: bool
+
+
+def decode(secret: Object) -> Record:
+    """Read a release Secret.
+
+    Raises:
+        PermanentError: APPLY_MANIFESTS_FAILED, the record is damaged; names the Secret.
+    """
+    try:
+        return _record(_unpack(secret))
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error, yaml.YAMLError) as error:
+        raise _damaged(secret) from error
+
+
+def mark_failed(secret: Object, description: str) -> Object:
+    """Return the Secret with its revision marked as failed, the word in its label included.
+
+    Raises:
+        PermanentError: as `decode`.
+    """
+    try:
+        content = _unpack(secret)
+        content["info"] = {**content["info"], "status": "failed", "description": description}
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error) as error:
+        raise _damaged(secret) from error
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
+    metadata: Mapping[str, Any] = secret["metadata"]
+    return {
+        **secret,
+        "metadata": {**metadata, "labels": {**metadata.get("labels", {}), "status": "failed"}},
+        "data": {**secret["data"], "release": packed.decode()},
+    }
+
+
+def _unpack(secret: Object) -> dict[str, Any]:
+    raw = base64.b64decode(base64.b64decode(secret["data"]["release"], validate=True), validate=True)
+    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    text = inflate.decompress(raw, _MAX_RECORD)
+    if not inflate.eof:
+        raise binascii.Error("cut short, or larger than any record Helm writes")
+    return cast("dict[str, Any]", json.loads(text))
+
+
+def _record(content: Mapping[str, Any]) -> Record:
+    chart = _mapping(_mapping(content.get("chart")).get("metadata"))
+    annotations = _mapping(chart.get("annotations"))
+    return Record(
+        revision=int(content["version"]),
+        status=str(content["info"]["status"]),
+        applied=str(annotations.get(APPLIED, "")),
+        chart=str(chart.get("name", "")),
+        chart_version=str(chart.get("version", "")),
+        entries=manifest.parse(content.get("manifest") or ""),
+        has_hooks=bool(content.get("hooks")),
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value or {})
+
+
+def _damaged(secret: Object) -> PermanentError:
+    metadata: Mapping[str, Any] = secret["metadata"]
+    return PermanentError(
+        Reason.APPLY_MANIFESTS_FAILED,
+        f"the stored Helm release in Secret {metadata.get('name')} in {metadata.get('namespace')} cannot be read",
+        hint="delete that Secret: the release is then installed again over its own objects",
+        actor=Actor.ADMIN,
+    )

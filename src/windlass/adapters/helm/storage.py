@@ -1,0 +1,70 @@
+"""Helm's records of a release, read and repaired in the cluster without Helm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from windlass.adapters.helm import record
+from windlass.adapters.helm.record import Record
+from windlass.domain.releases import Revision
+from windlass.ports import Kube, ObjectRef, ReleaseRef
+
+SWEPT: Final = "windlass.dev/swept"
+"""Label of an unfinished revision's record: what it left in the cluster has been looked for and deleted."""
+
+
+def secret_ref(ref: ReleaseRef, revision: int) -> ObjectRef:
+    """Return the Secret of one revision; the name is Helm's."""
+    name = f"sh.helm.release.v1.{ref.name}.v{revision}"
+    return ObjectRef(api_version="v1", kind="Secret", namespace=ref.namespace, name=name)
+
+
+class Storage:
+    """Release records through the Kubernetes API."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    async def history(self, ref: ReleaseRef) -> tuple[Revision, ...]:
+        """Return all stored revisions, oldest first; one request for metadata only."""
+        found = await self._kube.list(
+            "v1",
+            "Secret",
+            namespace=ref.namespace,
+            label_selector=f"owner=helm,name={ref.name}",
+            field_selector="type=helm.sh/release.v1",
+            metadata_only=True,
+        )
+        revisions = [_revision(item["metadata"]["labels"]) for item in found.items]
+        return tuple(sorted(revisions, key=lambda revision: revision.number))
+
+    async def read(self, ref: ReleaseRef, revision: int) -> Record | None:
+        """Return one revision decoded, or None if it is gone."""
+        secret = await self._kube.get(secret_ref(ref, revision))
+        # Records of big charts take tens of milliseconds to unpack: keep the event loop free.
+        return None if secret is None else await asyncio.to_thread(record.decode, secret)
+
+    async def unlock(self, ref: ReleaseRef, revision: Revision) -> None:
+        """Mark a pending revision as failed, unless it has changed or gone since it was seen."""
+        secret = await self._kube.get(secret_ref(ref, revision.number))
+        if secret is None or secret["metadata"]["labels"].get("status") != revision.status:
+            return
+        why = f"{revision.status} was interrupted; unlocked by Windlass"
+        await self._kube.replace(await asyncio.to_thread(record.mark_failed, secret, why))
+
+    async def drop(self, ref: ReleaseRef, revision: int) -> None:
+        """Forget one revision; absent is fine."""
+        await self._kube.delete(secret_ref(ref, revision))
+
+    async def mark_swept(self, ref: ReleaseRef, revision: int) -> None:
+        """Remember that nothing of an unfinished revision is left."""
+        patch = {"metadata": {"labels": {SWEPT: "true"}}}
+        await self._kube.patch(secret_ref(ref, revision), patch, kind="merge")
+
+
+def _revision(labels: Mapping[str, Any]) -> Revision:
+    return Revision(
+        number=int(labels["version"]), status=str(labels.get("status", "unknown")), swept=labels.get(SWEPT) == "true"
+    )

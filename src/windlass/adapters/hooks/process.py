@@ -1,0 +1,198 @@
+"""One process group: started, watched, and gone when control returns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from windlass.adapters.hooks.cancellation import to_the_end
+from windlass.adapters.hooks.guard import Guard
+from windlass.adapters.hooks.output import CHUNK, Sink, pump
+
+TIMEOUT_GRACE: Final = 3.0
+"""Seconds between SIGTERM and SIGKILL after a time-out."""
+
+CANCEL_GRACE: Final = 1.0
+"""Seconds between SIGTERM and SIGKILL after a cancel, and for what a hook leaves behind when it ends."""
+
+_DRAIN: Final = 0.2  # seconds for what is left in the pipes once the group is gone
+_POLL: Final = 0.02  # seconds; only the group's leader is our child, nothing tells us of the others' end
+_STUCK: Final = 5.0  # seconds after SIGKILL before the log says that the kernel holds a process
+
+_SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)", 127: " (a program was not found)"}
+
+# The child waits for a line before it becomes the hook, and ends if the worker dies before it has told the guard.
+# The hook's own stdin is at its end from the start. No core dumps: they would hold values.
+_GATE: Final = 'ulimit -c 0; read -r _ || exit 1; exec "$@" </dev/null'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """What to run; ``env`` is the whole environment."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a process ended; ``status`` is its exit status, or the signal's number made negative.
+
+    ``duration`` is in seconds; ``left_behind`` says that other processes of its group had to be ended.
+    """
+
+    status: int
+    duration: float
+    timed_out: bool
+    left_behind: bool
+
+    def __str__(self) -> str:
+        if self.status >= 0:
+            return f"exit status {self.status}{_SHELL_STATUS.get(self.status, '')}"
+        return f"killed by {signal.Signals(-self.status).name}"
+
+
+async def run_group(command: Command, *, guard: Guard, stdout: Sink, stderr: Sink, time_limit: float) -> Ended:
+    """Run ``command`` in a session of its own until it ends or ``time_limit`` seconds are over.
+
+    Control returns when no process of the group is alive: after the end of the command, after a time-out, and also
+    when the caller is cancelled. A process that has moved to another session is out of reach, but cannot hold up the
+    return by keeping the pipes open.
+
+    Raises:
+        OSError: the system cannot start another process.
+        TransientError: the guard has just been killed.
+    """
+    await guard.ensure()
+    async with _pumped(stdout) as out, _pumped(stderr) as err:
+        gate, opener = _pipe()
+        with opener:
+            with gate, out, err:
+                process = await asyncio.create_subprocess_exec(
+                    "/bin/sh",
+                    "-c",
+                    _GATE,
+                    "sh",
+                    *command.argv,
+                    stdin=gate,
+                    stdout=out,
+                    stderr=err,
+                    cwd=command.cwd,
+                    env=dict(command.env),
+                    start_new_session=True,
+                )
+            return await _supervise(process, guard, opener, time_limit)
+
+
+async def _supervise(process: asyncio.subprocess.Process, guard: Guard, opener: FileIO, time_limit: float) -> Ended:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    grace = CANCEL_GRACE
+    timed_out = False
+    left_behind = False
+    try:
+        guard.watch(process.pid)
+        opener.write(b"\n")
+        async with asyncio.timeout(time_limit):
+            await process.wait()
+    except TimeoutError:
+        grace, timed_out = TIMEOUT_GRACE, True
+    finally:
+        left_behind = await to_the_end(_end_group(process, grace))
+        guard.forget(process.pid)
+    return Ended(
+        status=process.returncode or 0,
+        duration=loop.time() - started,
+        timed_out=timed_out,
+        left_behind=left_behind and not timed_out,
+    )
+
+
+async def _end_group(process: asyncio.subprocess.Process, grace: float) -> bool:
+    """End whatever still runs in the group and wait until it is gone; say whether there was anything."""
+    group = process.pid
+    if process.returncode is not None and not _alive(group):
+        return False
+    _send(group, signal.SIGTERM)
+    if not await _gone(process, grace):
+        _send(group, signal.SIGKILL)
+        while not await _gone(process, _STUCK):
+            structlog.get_logger().warning("killed process does not end, the kernel holds it", group=group)
+            _send(group, signal.SIGKILL)
+    return True
+
+
+async def _gone(process: asyncio.subprocess.Process, within: float) -> bool:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within
+    while process.returncode is None or _alive(process.pid):
+        if loop.time() >= end:
+            return False
+        await asyncio.sleep(_POLL)
+    return True
+
+
+def _send(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+def _alive(group: int) -> bool:
+    """Say whether the group has a member that is not a zombie.
+
+    Orphans become zombies until process 1 reaps them, which in a container may be nobody: they count as gone.
+    """
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return any(_is_live_member(stat, group) for stat in Path("/proc").glob("[0-9]*/stat"))
+
+
+def _is_live_member(stat: Path, group: int) -> bool:
+    try:
+        text = stat.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # ended while we looked
+    state, _, member_of, *_ = text.rpartition(")")[2].split()  # proc(5): after the name in brackets
+    return member_of == str(group) and state not in "ZX"
+
+
+def _pipe() -> tuple[FileIO, FileIO]:
+    read_end, write_end = os.pipe()
+    return FileIO(read_end, "rb"), FileIO(write_end, "wb")
+
+
+@asynccontextmanager
+async def _pumped(sink: Sink) -> AsyncGenerator[FileIO]:
+    """Give the end of a pipe that a process writes to; what it writes goes to ``sink``."""
+    reader = asyncio.StreamReader(limit=CHUNK)
+    read_end, write_end = _pipe()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), read_end
+    )
+    pumping = asyncio.create_task(pump(reader, sink))
+    try:
+        yield write_end
+    finally:
+        write_end.close()
+        await to_the_end(_drain(pumping, transport))
+
+
+async def _drain(pumping: asyncio.Task[None], transport: asyncio.ReadTransport) -> None:
+    # Somebody who left the group may hold the pipe open for ever: what has been written by now is all we read.
+    await asyncio.wait([pumping], timeout=_DRAIN)
+    pumping.cancel()
+    await asyncio.wait([pumping])
+    transport.close()

@@ -1,0 +1,92 @@
+"""The files exchanged with one run of a hook (reference: hooks.md section 5)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from windlass.ports import HookRun
+
+MAX_OUTPUT: Final = 4 * 1024 * 1024
+"""Bytes of one file written by a hook; one object of the API server has at most 1.5 MiB."""
+
+VALUES_PATCH: Final = "VALUES_JSON_PATCH_PATH"
+CONFIG_VALUES_PATCH: Final = "CONFIG_VALUES_JSON_PATCH_PATH"
+KUBERNETES_PATCH: Final = "KUBERNETES_PATCH_PATH"
+METRICS: Final = "METRICS_PATH"
+
+_OUTPUTS: Final = {
+    VALUES_PATCH: "values-patch.json",
+    CONFIG_VALUES_PATCH: "config-values-patch.json",
+    KUBERNETES_PATCH: "kubernetes-patch",
+    METRICS: "metrics.json",
+}
+
+
+class OutputError(Exception):
+    """One of the files a hook wrote is not what it should be; the text names the file's variable, never content."""
+
+    def __init__(self, variable: str, problem: str) -> None:
+        super().__init__(f"{variable}: {problem}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFiles:
+    """The files of one run; ``variables`` maps the protocol's variables to their paths."""
+
+    home: Path
+    variables: Mapping[str, str]
+
+    def read(self, variable: str) -> str:
+        """Return what the hook wrote to one of its output files; empty if it removed the file.
+
+        Raises:
+            OutputError: not a plain file any more, too large, or not UTF-8.
+        """
+        try:
+            # The hook may have put anything in its place: no link is followed, and a named pipe does not block.
+            descriptor = os.open(self.variables[variable], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise OutputError(variable, f"cannot be read ({error.strerror})") from None
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OutputError(variable, "is not a plain file any more")
+            content = file.read(MAX_OUTPUT + 1)
+        if len(content) > MAX_OUTPUT:
+            raise OutputError(variable, f"holds more than {MAX_OUTPUT} bytes")
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise OutputError(variable, f"is not UTF-8 at byte {error.start}") from None
+
+
+def create_run_files(folder: Path, run: HookRun) -> RunFiles:
+    """Make ``folder`` with what the hook reads and with empty files for what it writes, all for the owner only.
+
+    Without a kubeconfig in ``run`` the hook is given none.
+    """
+    home = folder / "home"
+    folder.mkdir(mode=0o700)
+    home.mkdir(mode=0o700)
+    inputs = {
+        "BINDING_CONTEXT_PATH": ("binding-context.json", json.dumps(run.context)),
+        "VALUES_PATH": ("values.json", json.dumps(run.values)),
+        "CONFIG_VALUES_PATH": ("config-values.json", json.dumps(run.config_values)),
+    }
+    if run.kubeconfig:
+        inputs["KUBECONFIG"] = ("kubeconfig", run.kubeconfig)
+    outputs = {variable: (name, "") for variable, name in _OUTPUTS.items()}
+    variables: dict[str, str] = {}
+    for variable, (name, content) in (inputs | outputs).items():
+        path = folder / name
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(content)
+        variables[variable] = str(path)
+    return RunFiles(home=home, variables=variables)

@@ -1,0 +1,82 @@
+"""Kubernetes Events: what happened to an object, for `kubectl describe` and `kubectl events`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from windlass.domain.errors import Reason, TransientError, cap
+from windlass.domain.ids import shorten
+from windlass.ports import Kube, Object, ObjectRef
+
+CONTROLLER: Final = "windlass.dev/windlass"
+INSTANCE: Final = "windlass"
+NOTE_MAX: Final = 1024
+"""Bytes of a note; the API server refuses longer ones (events.k8s.io/v1)."""
+
+_NAME_MAX: Final = 253  # DNS subdomain
+_REASON_MAX: Final = 128  # events.k8s.io/v1, for reason and action
+_CLUSTER_EVENTS: Final = "default"  # where Events of cluster-scoped objects live, as with client-go
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventNote:
+    """One thing that happened.
+
+    ``reason`` says why (a word), ``action`` what was done (a word), ``note`` both for people. ``at`` is in seconds
+    since the epoch and part of the Event's identity: a note recorded again by a repeated activity is one Event.
+    """
+
+    regarding: ObjectRef
+    uid: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    note: str
+    action: str
+    at: float
+
+
+async def record(kube: Kube, events: Sequence[EventNote]) -> None:
+    """Create the Events in order; one that exists already is left as it is.
+
+    An Event whose namespace is being deleted (or is gone) is dropped: nobody could read it.
+
+    Raises:
+        WindlassError: any other error of the API server; the rest of the Events are not recorded, recording again is
+            harmless.
+    """
+    for event in events:
+        try:
+            await kube.create(_object(event))
+        except TransientError as error:
+            if error.reason not in (Reason.API_CONFLICT, Reason.API_REJECTED):
+                raise
+
+
+def _object(event: EventNote) -> Object:
+    ref = event.regarding
+    identity = "\0".join((str(ref), event.uid, event.type, event.reason, event.action, event.note, repr(event.at)))
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    namespace = ref.namespace or _CLUSTER_EVENTS
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": f"{shorten(ref.name, _NAME_MAX - 17)}.{digest}", "namespace": namespace},
+        "eventTime": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "reportingController": CONTROLLER,
+        "reportingInstance": INSTANCE,
+        "type": event.type,
+        "reason": event.reason[:_REASON_MAX],
+        "action": event.action[:_REASON_MAX],
+        "note": cap(event.note, NOTE_MAX),
+        "regarding": {
+            "apiVersion": ref.api_version,
+            "kind": ref.kind,
+            "name": ref.name,
+            "uid": event.uid,
+            **({"namespace": ref.namespace} if ref.namespace else {}),
+        },
+    }

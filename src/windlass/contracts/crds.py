@@ -1,0 +1,198 @@
+"""Structural CustomResourceDefinitions from the models of `windlass.contracts.objects`.
+
+``python -m windlass.contracts.crds DIR`` writes them; a test holds ``deploy/crds`` against the models.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from windlass.contracts.objects import Application, KubeObject, PackageRepository
+from windlass.domain.ids import API_VERSION, GROUP
+
+type Schema = dict[str, Any]
+
+_DROPPED: Final = frozenset({"title", "$defs", "additionalProperties"})
+_STANDARD: Final[Mapping[str, Schema]] = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of ``kubectl get``; priority 1 shows with ``-o wide`` only."""
+
+    name: str
+    path: str
+    type: str = "string"
+    priority: int = 0
+    description: str = ""
+
+    def to_object(self) -> dict[str, Any]:
+        """Return the entry of ``additionalPrinterColumns``."""
+        entry: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        if self.description:
+            entry["description"] = self.description
+        if self.priority:
+            entry["priority"] = self.priority
+        return entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """How one model is served."""
+
+    model: type[KubeObject]
+    plural: str
+    short_names: tuple[str, ...]
+    namespaced: bool
+    columns: tuple[Column, ...]
+
+
+_AGE: Final = Column(name="Age", type="date", path=".metadata.creationTimestamp")
+
+RESOURCES: Final = (
+    Resource(
+        model=Application,
+        plural="applications",
+        short_names=("wapp",),
+        namespaced=True,
+        columns=(
+            Column(name="Package", path=".spec.package.name", priority=1),
+            Column(name="Version", path=".status.version", description="The version that is loaded."),
+            Column(name="Phase", path=".status.phase"),
+            Column(name="Step", path=".status.step", priority=1),
+            Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
+            Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
+            Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
+            _AGE,
+        ),
+    ),
+    Resource(
+        model=PackageRepository,
+        plural="packagerepositories",
+        short_names=("prepo",),
+        namespaced=False,
+        columns=(Column(name="Kind", path=".spec.kind"), Column(name="Path", path=".spec.file.path"), _AGE),
+    ),
+)
+
+
+def structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Return a JSON Schema of pydantic as a structural schema of Kubernetes.
+
+    References are put in place, ``X or null`` becomes ``X`` (an absent field says the same, and Windlass writes no
+    nulls), titles and ``additionalProperties: true`` go, integers are 64 bits wide.
+    """
+    if reference := schema.get("$ref"):
+        target = definitions[str(reference).rpartition("/")[2]]
+        return structural({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
+    if choices := cast("list[Schema] | None", schema.get("anyOf")):
+        (choice,) = [entry for entry in choices if entry.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "default")}
+        return structural({**choice, **rest}, definitions)
+
+    result = {key: value for key, value in schema.items() if key not in _DROPPED}
+    if "const" in result:
+        result["enum"] = [result.pop("const")]
+    if properties := cast("dict[str, Schema] | None", schema.get("properties")):
+        result["properties"] = {name: structural(entry, definitions) for name, entry in properties.items()}
+    if items := cast("Schema | None", schema.get("items")):
+        result["items"] = structural(items, definitions)
+    if isinstance(entries := schema.get("additionalProperties"), dict):
+        result["additionalProperties"] = structural(cast("Schema", entries), definitions)
+    if result.get("type") == "integer":
+        result["format"] = "int64"
+    if description := result.get("description"):
+        result["description"] = str(description).replace("``", "")
+    return result
+
+
+def without_defaults(schema: Schema) -> Schema:
+    """Return ``schema`` with no defaults: the server must not fill in what Windlass alone reports in status."""
+    result = {key: value for key, value in schema.items() if key != "default"}
+    if properties := cast("dict[str, Schema] | None", schema.get("properties")):
+        result["properties"] = {name: without_defaults(entry) for name, entry in properties.items()}
+    if items := cast("Schema | None", schema.get("items")):
+        result["items"] = without_defaults(items)
+    return result
+
+
+def object_schema(model: type[KubeObject]) -> Schema:
+    """Return the ``openAPIV3Schema`` of one kind; metadata is the API server's business."""
+    generated = model.model_json_schema(by_alias=True, mode="validation")
+    schema = structural(generated, cast("dict[str, Schema]", generated.get("$defs", {})))
+    properties = cast("dict[str, Schema]", schema["properties"])
+    if status := properties.get("status"):
+        properties["status"] = without_defaults(status)
+    schema["properties"] = {**properties, **_STANDARD}
+    schema["required"] = ["spec"]
+    return schema
+
+
+def crd_manifest(resource: Resource) -> dict[str, Any]:
+    """Return the CustomResourceDefinition of one kind."""
+    kind = resource.model.__name__
+    schema = object_schema(resource.model)
+    version: dict[str, Any] = {
+        "name": API_VERSION.rpartition("/")[2],
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [column.to_object() for column in resource.columns],
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if "status" in schema["properties"]:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": resource.plural,
+                "singular": kind.lower(),
+                "shortNames": list(resource.short_names),
+                "categories": ["windlass"],
+            },
+            "versions": [version],
+        },
+    }
+
+
+def crd_manifests() -> list[dict[str, Any]]:
+    """Return the CustomResourceDefinitions of all kinds."""
+    return [crd_manifest(resource) for resource in RESOURCES]
+
+
+def crd_files() -> dict[str, str]:
+    """Return file name -> YAML text, as they stand in ``deploy/crds``."""
+    import yaml  # noqa: PLC0415 - the models are imported by workflows, where a YAML library has no business
+
+    head = "# Generated from the models in windlass.contracts.objects by `python -m windlass.contracts.crds`.\n"
+    return {
+        f"{manifest['metadata']['name'].replace('.', '_', 1)}.yaml": head
+        + yaml.safe_dump(manifest, sort_keys=False, width=120, allow_unicode=True)
+        for manifest in crd_manifests()
+    }
+
+
+def main(arguments: list[str]) -> None:
+    """Write the files into the folder that is the only argument (``deploy/crds`` if there is none)."""
+    folder = Path(arguments[0]) if arguments else Path("deploy/crds")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in crd_files().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,151 @@
+"""What goes in and out of the `PackageLifecycle` workflow, and what it carries across its runs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from windlass.contracts.base import WireModel
+from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
+from windlass.contracts.record import RecordRef
+from windlass.domain.conditions import Condition
+from windlass.domain.ids import PackageKey
+from windlass.domain.lifecycle import Desired, Progress
+
+PACKAGE_LIFECYCLE = "PackageLifecycle"
+DESIRED_CHANGED = "desired_changed"
+
+
+class Limits(WireModel):
+    """When a run ends and the next one takes over (Temporal: a run holds at most 51,200 events)."""
+
+    events: int = 2000
+    signals: int = 1000
+
+
+class Failure(WireModel):
+    """The failure that holds the lifecycle. ``at`` and ``next_try`` are seconds since the epoch."""
+
+    step: str
+    reason: str
+    message: str
+    hint: str = ""
+    actor: str = ""
+    attempt: int = 1
+    at: float = 0.0
+    next_try: float = 0.0
+
+
+class EventNote(WireModel):
+    """One Kubernetes Event to record about the object."""
+
+    type: str = "Normal"
+    reason: str
+    note: str
+    at: float
+
+
+class LifecycleState(WireModel):
+    """Everything a run hands to the next one."""
+
+    schema_version: int = 1
+    desired: Desired = Desired()
+    progress: Progress = Progress()
+    conditions: tuple[Condition, ...] = ()
+    failure: Failure | None = None
+    paused: bool = False
+    orders: tuple[OrderRecord, ...] = ()
+    seen: SeenStatus = SeenStatus()
+    record: RecordRef | None = None
+    release: ReleaseStatus | None = None
+    version: str = ""
+    notes: tuple[EventNote, ...] = ()
+    written: str = ""
+    """Digest of the status that was last written."""
+    passes: int = 0
+    """How often the lifecycle came to rest."""
+    attributes: tuple[str, str, bool] = ("", "", False)
+    """Phase, version and readiness as last upserted to the search attributes."""
+
+
+class LifecycleInput(WireModel):
+    """Starts `PackageLifecycle`; ``state`` is set by continue-as-new only."""
+
+    key: PackageKey
+    limits: Limits = Limits()
+    state: LifecycleState | None = None
+
+
+class DesiredChanged(WireModel):
+    """Signal `desired_changed`: something about the object or what it references is new.
+
+    It says that, not what: the lifecycle observes for itself.
+    """
+
+    seen: SeenStatus = SeenStatus()
+
+
+Who = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Why = Annotated[str, StringConstraints(max_length=1024)]
+
+
+class Order(WireModel):
+    """Argument of the updates `retry`, `pause` and `resume`: who orders it and why."""
+
+    who: Who
+    why: Why = ""
+
+
+class OrderResult(WireModel):
+    """What an order met: the phase and step at that moment, and whether it changed anything."""
+
+    accepted: bool
+    phase: str
+    step: str
+    message: str
+
+
+class StatusView(WireModel):
+    """Answer of the query `status`."""
+
+    package: str
+    phase: str
+    step: str
+    hold: str = ""
+    version: str = ""
+    digest: str = ""
+    settings: str = ""
+    paused: bool = False
+    failure: Failure | None = None
+    release: ReleaseStatus | None = None
+    conditions: tuple[Condition, ...] = ()
+    orders: tuple[OrderRecord, ...] = ()
+    passes: int = 0
+
+
+class QueuedStep(WireModel):
+    """One line of a queue: what is left to do, what failed at its head, and when it is tried again."""
+
+    index: int
+    name: str
+    scope: str
+    running: bool = False
+    attempt: int = 0
+    error: str = ""
+    next_try: AwareDatetime | None = None
+
+
+class QueuesView(WireModel):
+    """Answer of the query `queues`: queue name to its steps; the main queue has the package's id as name."""
+
+    queues: dict[str, tuple[QueuedStep, ...]] = Field(default_factory=dict[str, tuple[QueuedStep, ...]])
+
+
+class DumpView(WireModel):
+    """Answer of the query `dump`: the whole carried state; it holds digests, never values."""
+
+    key: PackageKey
+    state: LifecycleState
+    running: str = ""
+    history_events: int = 0

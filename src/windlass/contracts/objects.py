@@ -1,0 +1,348 @@
+"""The Kubernetes objects of Windlass: ``Application`` and ``PackageRepository``, ``windlass.dev/v1alpha1``.
+
+The models are the schema: `windlass.contracts.crds` generates the CRDs in ``deploy/crds`` from them. They keep fields
+they do not know and write them back, so that an older worker never drops what a newer schema holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, override
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from windlass.domain.errors import Actor
+from windlass.domain.ids import API_VERSION, RELEASE_NAME_MAX
+from windlass.domain.package import Source
+
+ORDERS_KEPT: Final = 50
+"""Orders of people that stay in status (design.md section 4): Temporal's retention forgets them."""
+
+READINESS_TIMEOUT_SECONDS: Final = 600.0
+"""How long one rollout may take before the step fails, unless the object says otherwise."""
+
+SEMVER_PATTERN: Final = (
+    r"^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)"
+    r"(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?"
+    r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$"
+)
+"""Semantic Versioning 2.0.0. No leading ``v``: one version has one spelling, as folders and digests need."""
+
+DNS_LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
+_DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
+_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_DURATION_UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _rule(rule: str, message: str) -> dict[str, Any]:
+    """Return the schema extension for one CEL rule."""
+    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
+
+
+class KubeModel(BaseModel):
+    """Configuration of every part of a Kubernetes object: camelCase on the wire, unknown fields kept."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
+
+    def to_object(self) -> dict[str, Any]:
+        """Return the JSON form: what was set, including fields this version does not know, without nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+
+
+type Duration = Annotated[
+    str,
+    StringConstraints(pattern=_DURATION_PATTERN, max_length=32),
+    Field(
+        json_schema_extra=_rule(
+            "duration(self) >= duration('1s') && duration(self) <= duration('24h')", "must be between 1s and 24h"
+        )
+    ),
+]
+"""A duration as Kubernetes users write it: ``90s``, ``10m``, ``1h30m``."""
+
+
+def seconds(duration: str) -> float:
+    """Return the seconds of a `Duration`, which the model has already checked for form."""
+    return sum(float(number) * _DURATION_UNITS[unit] for number, unit in _DURATION_PART.findall(duration))
+
+
+class ObjectMeta(KubeModel):
+    """The metadata Windlass reads. Timestamps stay text: they are compared and shown, never computed with."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict[str, str])
+    annotations: dict[str, str] = Field(default_factory=dict[str, str])
+    finalizers: list[str] = Field(default_factory=list[str])
+
+
+class KubeObject(KubeModel):
+    """A whole object. ``to_object`` always names its kind, also when that was never set."""
+
+    api_version: str = API_VERSION
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+
+    @override
+    def to_object(self) -> dict[str, Any]:
+        return {"apiVersion": self.api_version, "kind": type(self).__name__, **super().to_object()}
+
+
+# -- Application: what people write ----------------------------------------------------------------------------------
+
+
+class PackageRef(KubeModel):
+    """Which version of which package, from which PackageRepository."""
+
+    repository: Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)] = Field(
+        description="Name of a PackageRepository."
+    )
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63)] = Field(
+        description="Name of the package in the repository. It cannot change: another package is another Application.",
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": f"self.matches('{DNS_LABEL_PATTERN}')",
+                    "message": "must be a DNS label: lower case letters, digits and '-'",
+                },
+                {
+                    "rule": "self == oldSelf",
+                    "message": "cannot change: delete this Application and create one for the other package",
+                },
+            ]
+        },
+    )
+    version: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
+        description="Exact semantic version, such as 1.4.2.",
+        json_schema_extra=_rule(
+            "self.matches(r'" + SEMVER_PATTERN + "')",
+            "must be one exact semantic version without a leading v, such as 1.4.2",
+        ),
+    )
+
+
+class ValuesReference(KubeModel):
+    """One source of settings besides ``spec.settings``, in the namespace of the Application."""
+
+    kind: Literal["ConfigMap", "Secret"] = Field(description="Kind of the object that holds the settings.")
+    name: Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)] = Field(
+        description="Name of the object."
+    )
+    key: Annotated[str, StringConstraints(pattern=r"^[-._a-zA-Z0-9]+$", min_length=1, max_length=253)] = Field(
+        default="values.yaml", description="Key in the object's data."
+    )
+    optional: bool = Field(default=False, description="Whether the object or the key may be missing.")
+    target_path: (
+        Annotated[str, StringConstraints(pattern=r"^[-_a-zA-Z0-9]+(\.[-_a-zA-Z0-9]+)*$", min_length=1, max_length=250)]
+        | None
+    ) = Field(
+        default=None,
+        description="Dotted path that takes the key's text as one string; absent: the text is YAML and is merged "
+        "at the root.",
+    )
+
+
+class Timeouts(KubeModel):
+    """Limits of the steps that wait for the cluster."""
+
+    readiness: Duration | None = Field(
+        default=None, description="How long one rollout may take before the step fails; 10m if absent."
+    )
+
+
+class ApplicationSpec(KubeModel):
+    """The desired state of one installed package."""
+
+    package: PackageRef
+    settings: dict[str, Any] = Field(
+        default_factory=dict[str, Any],
+        description="Settings of the package, checked against its openapi/settings.yaml. They win over valuesFrom.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
+    values_from: list[ValuesReference] = Field(
+        default_factory=list[ValuesReference],
+        max_length=32,
+        description="Further sources of settings; later ones win over earlier ones.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    suspend: bool = Field(
+        default=False, description="Stop hooks and reconciling; the release stays unless deleteOnDisable is true."
+    )
+    delete_on_disable: bool = Field(
+        default=False, description="Uninstall the release while the package is disabled, instead of keeping it."
+    )
+    wait: bool = Field(default=True, description="Wait until every object of the release is ready.")
+    timeouts: Timeouts | None = None
+
+    @property
+    def readiness_timeout(self) -> float:
+        """Seconds that one rollout may take."""
+        if self.timeouts is None or self.timeouts.readiness is None:
+            return READINESS_TIMEOUT_SECONDS
+        return seconds(self.timeouts.readiness)
+
+
+# -- Application: what Windlass writes -------------------------------------------------------------------------------
+
+
+class Condition(KubeModel):
+    """One condition, as ``metav1.Condition`` has it."""
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=316)]
+    status: Literal["True", "False", "Unknown"]
+    observed_generation: int | None = Field(default=None, ge=0)
+    last_transition_time: AwareDatetime
+    reason: Annotated[str, StringConstraints(max_length=1024)] = ""
+    message: Annotated[str, StringConstraints(max_length=32768)] = ""
+
+
+class ReleaseStatus(KubeModel):
+    """The Helm release in use; long package ids are shortened in its name."""
+
+    name: str
+    namespace: str
+    revision: int | None = None
+
+
+class FailureStatus(KubeModel):
+    """The failure that holds the lifecycle now; gone once the step has succeeded."""
+
+    step: str
+    reason: str
+    message: str = ""
+    hint: str | None = Field(default=None, description="What to do about it.")
+    actor: Actor | None = Field(default=None, description="Who must act; absent when it goes away by itself.")
+    attempt: int = Field(ge=1, description="How often the step has failed in a row.")
+    next_try: AwareDatetime | None = None
+
+
+class ProgressStatus(KubeModel):
+    """How far the running step has come."""
+
+    completed: int = Field(ge=0)
+    remaining: int = Field(ge=0)
+    waiting_for: list[str] = Field(
+        default_factory=list[str],
+        max_length=5,
+        description="What is awaited and why, as Kind/name: reason.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+
+
+class SeenStatus(KubeModel):
+    """What the lifecycle last took notice of; the watcher signals only what differs from it."""
+
+    uid: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    digest: str = Field(
+        default="", description="Keyed digest of annotations and of referenced Secrets, ConfigMaps and repositories."
+    )
+
+
+class OrderRecord(KubeModel):
+    """One order a person gave: what, who, why, when."""
+
+    order: str
+    who: str
+    why: str = ""
+    at: AwareDatetime
+
+
+class WorkflowStatus(KubeModel):
+    """Where this life can be read step by step."""
+
+    id: str
+    run_id: str | None = None
+    link: str | None = Field(default=None, description="Address in the Temporal UI.")
+
+
+class ApplicationStatus(KubeModel):
+    """The observed state."""
+
+    observed_generation: int | None = Field(default=None, ge=0)
+    phase: str | None = Field(default=None, description="Where in its life the package is, in one word.")
+    step: str | None = Field(default=None, description="The step that runs now or comes next.")
+    version: str | None = Field(default=None, description="The version that is loaded.")
+    digest: str | None = Field(default=None, description="Content digest of the package in use.")
+    release: ReleaseStatus | None = None
+    conditions: list[Condition] | None = Field(
+        default=None,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    failure: FailureStatus | None = None
+    progress: ProgressStatus | None = None
+    seen: SeenStatus | None = None
+    orders: list[OrderRecord] | None = Field(
+        default=None,
+        max_length=ORDERS_KEPT,
+        description="The newest orders of people, oldest first.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    workflow: WorkflowStatus | None = None
+    completed: str | None = Field(
+        default=None,
+        description="Content and settings of the last completed run; a rebuilt workflow does not run them again.",
+    )
+
+
+class Application(KubeObject):
+    """One package installed in one namespace."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_rule(
+            f"self.metadata.name.size() <= {RELEASE_NAME_MAX} && self.metadata.name.matches('{DNS_LABEL_PATTERN}')",
+            f"metadata.name must be a DNS label of at most {RELEASE_NAME_MAX} characters: it names a Helm release",
+        )
+    )
+
+    kind: Literal["Application"] = "Application"
+    spec: ApplicationSpec
+    status: ApplicationStatus | None = None
+
+    @property
+    def source(self) -> Source:
+        """The version that ``spec.package`` names."""
+        package = self.spec.package
+        return Source(repository=package.repository, package=package.name, version=package.version)
+
+
+# -- PackageRepository -----------------------------------------------------------------------------------------------
+
+
+class FileRepository(KubeModel):
+    """A folder that every worker can read."""
+
+    path: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(
+        description="Absolute path of a folder with <package>/<version>/ folders or <package>-<version>.tgz archives.",
+        json_schema_extra=_rule(
+            "self.startsWith('/') && !self.split('/').exists(part, part == '..')",
+            "must be an absolute path without '..'",
+        ),
+    )
+
+
+class PackageRepositorySpec(KubeModel):
+    """Where packages come from."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_rule("self.kind != 'file' || has(self.file)", "spec.file is required for kind file")
+    )
+
+    kind: Literal["file"] = Field(description="Which kind of repository this is.")
+    file: FileRepository | None = Field(default=None, description="Settings of kind file.")
+
+
+class PackageRepository(KubeObject):
+    """A source of packages for all namespaces."""
+
+    kind: Literal["PackageRepository"] = "PackageRepository"
+    spec: PackageRepositorySpec

@@ -1,0 +1,83 @@
+"""What must outlive a package's workflow: the content of its state Secret, and the reference workflows carry.
+
+The record is truth about what was done, never about what is wanted: desired state is the object's spec. Losing it costs
+a package its accumulated hook patches and one more (idempotent) pass, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from windlass.contracts.base import WireModel
+from windlass.domain.package import Artifact, Values
+
+SCHEMA_VERSION: Final = 1
+JOURNAL_LIMIT: Final = 20
+"""Hook runs that are remembered: more than one pass of one package runs between two writes of its status."""
+
+
+class RecordRef(WireModel):
+    """Which record, and which state of it, a workflow has seen.
+
+    ``digest`` is the keyed digest of the content: the same content has the same digest, whatever the
+    ``resource_version`` of the Secret that holds it.
+    """
+
+    name: str
+    namespace: str
+    resource_version: str
+    digest: str
+
+
+class ReleasedRecord(WireModel):
+    """The release that was applied last: the digest of its chart and values, and the content it came from."""
+
+    digest: str
+    artifact: Artifact
+
+
+class JournalEntry(WireModel):
+    """A hook run that has taken effect; a repeated attempt with this ``run_id`` returns ``result`` and runs nothing."""
+
+    run_id: str
+    result: dict[str, Any]
+
+
+class PackageRecord(WireModel):
+    """The content of one state Secret.
+
+    Attributes:
+        schema_version: `SCHEMA_VERSION` of the writer; fields are only ever added.
+        uid: of the object this record is about; the record of another uid tells nothing about this one.
+        artifact: the content the package was switched to last.
+        released: the release that was applied last.
+        settings: user settings that were validated and applied last, references resolved: they may hold secrets.
+        settings_digest: keyed digest of ``settings``.
+        patches: accumulated values operations of hooks (`windlass.domain.value_patches`).
+        config_patches: accumulated operations of hooks on the settings.
+        started: digest of the content whose onStartup hooks have run; empty if none.
+        completed: marker of the last pass that ended well; empty if none.
+        journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    uid: str
+    artifact: Artifact | None = None
+    released: ReleasedRecord | None = None
+    settings: Values | None = None
+    settings_digest: str = ""
+    patches: tuple[dict[str, Any], ...] = ()
+    config_patches: tuple[dict[str, Any], ...] = ()
+    started: str = ""
+    completed: str = ""
+    journal: tuple[JournalEntry, ...] = ()
+
+    def hook_result(self, run_id: str) -> dict[str, Any] | None:
+        """Return the result of a journalled hook run, or None if it is not (or no longer) journalled."""
+        return next((entry.result for entry in self.journal if entry.run_id == run_id), None)
+
+    def with_hook_run(self, run_id: str, result: dict[str, Any]) -> Self:
+        """Return a copy whose journal ends with this run; the oldest runs drop out, a repeated id moves to the end."""
+        others = tuple(entry for entry in self.journal if entry.run_id != run_id)
+        journal = (*others, JournalEntry(run_id=run_id, result=result))[-JOURNAL_LIMIT:]
+        return self.model_copy(update={"journal": journal})

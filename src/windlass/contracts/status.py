@@ -1,0 +1,145 @@
+"""Projections of the carried state: the object's status, the queries' answers, the Temporal UI's details."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from windlass.contracts.lifecycle import Failure, LifecycleState, QueuedStep, QueuesView, StatusView
+from windlass.contracts.objects import ApplicationStatus, FailureStatus, WorkflowStatus
+from windlass.contracts.objects import Condition as ConditionStatus
+from windlass.domain import conditions as cond
+from windlass.domain.effects import Phase, phase_of, ready_override
+from windlass.domain.errors import Actor
+from windlass.domain.ids import PackageKey
+from windlass.domain.lifecycle import Hold, Next
+from windlass.domain.transitions import remaining
+
+STEP_CAP = 200
+MESSAGE_CAP = 2000
+"""Characters of one condition's message; the whole text stands in ``failure``."""
+
+
+def phase(state: LifecycleState) -> Phase:
+    """Return the phase of the package."""
+    return phase_of(state.desired, state.progress, version=state.version, paused=state.paused)
+
+
+def with_ready(state: LifecycleState, hold: Hold | None, now: float) -> cond.Conditions:
+    """Return the conditions with `Ready` summarised from the others."""
+    failure = (state.failure.reason, state.failure.message) if state.failure else None
+    override = ready_override(state.desired, state.progress, hold=hold, failure=failure)
+    change = cond.summarise(state.conditions, override=override)
+    return cond.apply(state.conditions, [change], generation=state.desired.generation, now=now)
+
+
+def is_ready(conditions: cond.Conditions) -> bool:
+    """Say whether the summary is True."""
+    return cond.find(conditions, cond.Type.READY).status is cond.Status.TRUE
+
+
+def application_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) -> ApplicationStatus:
+    """Return the whole status as it stands on the object; ``progress`` belongs to the running Helm step."""
+    progress = state.progress
+    return ApplicationStatus(
+        observed_generation=state.desired.generation,
+        phase=phase(state).value,
+        step=step_text(step)[:STEP_CAP],
+        version=state.version or None,
+        digest=progress.artifact.digest if progress.artifact else None,
+        release=state.release,
+        conditions=[_condition(condition) for condition in state.conditions],
+        failure=_failure(state.failure),
+        seen=state.seen,
+        orders=list(state.orders),
+        workflow=workflow,
+        completed=progress.completed or None,
+    )
+
+
+def status_digest(status: ApplicationStatus) -> str:
+    """Return a digest by which an unchanged status is recognised and not written again."""
+    return hashlib.sha256(status.model_dump_json(by_alias=True).encode()).hexdigest()[:16]
+
+
+def step_text(step: Next) -> str:
+    """Return what runs now or why nothing does."""
+    return step.hold.value if step.hold else step.label
+
+
+def status_view(key: PackageKey, state: LifecycleState, step: Next) -> StatusView:
+    """Return the answer of the query `status`."""
+    artifact = state.progress.artifact
+    return StatusView(
+        package=key.package_id,
+        phase=phase(state).value,
+        step=step_text(step),
+        hold=step.hold.value if step.hold else "",
+        version=state.version,
+        digest=artifact.digest if artifact else "",
+        settings=state.progress.settings,
+        paused=state.paused,
+        failure=state.failure,
+        release=state.release,
+        conditions=state.conditions,
+        orders=state.orders,
+        passes=state.passes,
+    )
+
+
+def queues_view(key: PackageKey, state: LifecycleState, running: Next | None) -> QueuesView:
+    """Return the answer of the query `queues`: the main queue is the projection of the steps that are left."""
+    steps = remaining(state.desired, state.progress, paused=state.paused)
+    failure = state.failure
+    queue = tuple(
+        QueuedStep(
+            index=index,
+            name=step.label,
+            scope=step.scope.value,
+            running=index == 1 and running is not None,
+            attempt=failure.attempt if failure and index == 1 else 0,
+            error=failure.message if failure and index == 1 else "",
+            next_try=_time(failure.next_try) if failure and index == 1 and running is None else None,
+        )
+        for index, step in enumerate(steps, start=1)
+    )
+    return QueuesView(queues={key.package_id: queue})
+
+
+def details(state: LifecycleState, step: Next) -> str:
+    """Return the Markdown that the Temporal UI shows as the workflow's current details."""
+    lines = [f"**{phase(state).value}** · {step_text(step)}"]
+    if state.version:
+        lines.append(f"version {state.version}")
+    if state.failure:
+        lines.append(f"{state.failure.step} failed ({state.failure.reason}), attempt {state.failure.attempt}")
+    return "  \n".join(lines)
+
+
+def _condition(condition: cond.Condition) -> ConditionStatus:
+    return ConditionStatus(
+        type=condition.type.value,
+        status=condition.status.value,
+        observed_generation=condition.observed_generation,
+        last_transition_time=_time(condition.since),
+        reason=condition.reason,
+        message=condition.message[:MESSAGE_CAP],
+    )
+
+
+def _failure(failure: Failure | None) -> FailureStatus | None:
+    if failure is None:
+        return None
+    return FailureStatus(
+        step=failure.step,
+        reason=failure.reason,
+        message=failure.message,
+        hint=failure.hint or None,
+        actor=Actor(failure.actor) if failure.actor else None,
+        attempt=failure.attempt,
+        next_try=_time(failure.next_try),
+    )
+
+
+def _time(epoch: float) -> datetime:
+    return datetime.fromtimestamp(int(epoch), UTC)

@@ -1,0 +1,188 @@
+"""Requests and results of the activities: one model in, one model out. Content travels by digest."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from windlass.contracts.base import WireModel
+from windlass.contracts.lifecycle import EventNote
+from windlass.contracts.objects import ApplicationStatus, OrderRecord, ReleaseStatus, SeenStatus
+from windlass.contracts.record import RecordRef
+from windlass.domain.conditions import Condition
+from windlass.domain.ids import PackageKey
+from windlass.domain.lifecycle import Desired, Loaded
+from windlass.domain.package import Artifact, Binding, Hook, Source
+
+
+class ObserveRequest(WireModel):
+    """``restore`` asks for what outlived an earlier workflow as well."""
+
+    key: PackageKey
+    restore: bool = False
+
+
+class Restored(WireModel):
+    """What outlived an earlier workflow: the state Secret and the object's status."""
+
+    artifact: Artifact | None = None
+    released: Artifact | None = None
+    completed: str = ""
+    conditions: tuple[Condition, ...] = ()
+    orders: tuple[OrderRecord, ...] = ()
+    paused: bool = False
+    record: RecordRef | None = None
+    version: str = ""
+    release: ReleaseStatus | None = None
+
+
+class Observation(WireModel):
+    """The desired state and what of it has been taken notice of."""
+
+    desired: Desired
+    seen: SeenStatus = SeenStatus()
+    restored: Restored | None = None
+
+
+class PackageRequest(WireModel):
+    """Names a package and nothing else."""
+
+    key: PackageKey
+
+
+class FinalizerRequest(WireModel):
+    """The finalizer is put on and taken off the object of this uid only."""
+
+    key: PackageKey
+    uid: str
+
+
+class DownloadRequest(WireModel):
+    """Pin and fetch one version."""
+
+    key: PackageKey
+    source: Source
+
+
+class DownloadResult(WireModel):
+    """The pinned version; its content is in the cache."""
+
+    artifact: Artifact
+
+
+class InstallRequest(WireModel):
+    """Switch the package to this content."""
+
+    key: PackageKey
+    uid: str
+    artifact: Artifact
+    record: RecordRef | None = None
+
+
+class RecordResult(WireModel):
+    """The state Secret as it now is."""
+
+    record: RecordRef | None = None
+
+
+class LoadRequest(WireModel):
+    """Read this content."""
+
+    key: PackageKey
+    artifact: Artifact
+
+
+class LoadResult(WireModel):
+    """What the lifecycle needs of the package: its hooks; the rest is read where it is used."""
+
+    loaded: Loaded
+
+
+class SettingsRequest(WireModel):
+    """Validate and apply the newest settings against this content."""
+
+    key: PackageKey
+    uid: str
+    artifact: Artifact
+    record: RecordRef | None = None
+
+
+class SettingsResult(WireModel):
+    """Digest of the settings that were applied, and of the values that follow."""
+
+    settings: str
+    values: str
+    record: RecordRef | None = None
+
+
+class HookRequest(WireModel):
+    """Run one hook once; ``run_id`` makes a repeated attempt recognisable."""
+
+    key: PackageKey
+    uid: str
+    artifact: Artifact
+    hook: Hook
+    binding: Binding
+    run_id: str
+    record: RecordRef | None = None
+
+
+class HookResult(WireModel):
+    """Digest of the values after the hook's patch; ``duration`` in seconds."""
+
+    values: str
+    record: RecordRef | None = None
+    duration: float = 0.0
+
+
+class ReleaseRequest(WireModel):
+    """Bring the release to this content with the applied settings, and wait until it is ready.
+
+    ``generation`` is the object's generation that the lifecycle knows: when the object moves past it while the
+    release is awaited, the wait is given up.
+    """
+
+    key: PackageKey
+    uid: str
+    generation: int
+    artifact: Artifact
+    record: RecordRef | None = None
+
+
+class ReleaseResult(WireModel):
+    """What was done to the release. ``values`` is the digest of the values it now has."""
+
+    action: Literal["installed", "upgraded", "unchanged", "none"]
+    values: str
+    name: str = ""
+    revision: int = 0
+    healed: str = ""
+    superseded: bool = False
+    objects: int = 0
+    record: RecordRef | None = None
+
+
+class UninstallRequest(WireModel):
+    """Take the release away and wait until its objects are gone."""
+
+    key: PackageKey
+
+
+class UninstallResult(WireModel):
+    """How many objects the release had."""
+
+    objects: int = 0
+
+
+class StatusRequest(WireModel):
+    """Write the whole status and record Events, on the object of this uid only."""
+
+    key: PackageKey
+    uid: str
+    status: ApplicationStatus
+    notes: tuple[EventNote, ...] = ()
+
+
+class StatusResult(WireModel):
+    """``written`` is False when the object is gone or another one has its name."""
+
+    written: bool = True

@@ -1,0 +1,99 @@
+"""What one start of a stack consists of; written by `windlass.devstack.stack`, read by its supervisor."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from windlass.devstack.ports import LOOPBACK
+
+PORTS: Final = (
+    "etcd",
+    "etcd-peer",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kwok",
+    "temporal",
+    "temporal-ui",
+    "temporal-http",
+    "temporal-metrics",
+)
+"""Names of the loopback ports of one stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything the supervisor needs to know.
+
+    Attributes:
+        run_id: tells the state of this start from that of an earlier one.
+        data_dir: folder of the stack.
+        tools: path of each program in use, by tool name.
+        versions: version of each program in use, by tool name.
+        ports: loopback port by name, see `PORTS`.
+        search_attributes: Temporal search attribute type by name, registered at each start.
+        ui_codec_endpoint: URL at which the Temporal UI asks for payloads in clear text; empty for none.
+        external_kubeconfig: kubeconfig of a cluster that takes the place of the embedded one; empty for none.
+        external_temporal: host:port of a Temporal that takes the place of the embedded one; empty for none.
+        crds: folder of CustomResourceDefinitions to install; empty for none.
+        detached: whether the stack outlives the process that starts it.
+    """
+
+    run_id: str
+    data_dir: str
+    tools: dict[str, str]
+    versions: dict[str, str]
+    ports: dict[str, int]
+    search_attributes: dict[str, str]
+    ui_codec_endpoint: str = ""
+    external_kubeconfig: str = ""
+    external_temporal: str = ""
+    crds: str = ""
+    detached: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The stack's folder."""
+        return Path(self.data_dir)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig of the cluster in use, with all rights when it is the embedded one."""
+        return Path(self.external_kubeconfig or self.folder / "kubeconfig")
+
+    @property
+    def temporal_address(self) -> str:
+        """host:port of the Temporal in use."""
+        return self.external_temporal or f"{LOOPBACK}:{self.ports['temporal']}"
+
+    @property
+    def ui_url(self) -> str:
+        """URL of the embedded Temporal's UI; empty when Temporal is somebody else's."""
+        return "" if self.external_temporal else f"http://{LOOPBACK}:{self.ports['temporal-ui']}"
+
+    @property
+    def apiserver_url(self) -> str:
+        """URL of the embedded API server; empty when the cluster is somebody else's."""
+        return "" if self.external_kubeconfig else f"https://{LOOPBACK}:{self.ports['kube-apiserver']}"
+
+    def log(self, part: str) -> Path:
+        """Path of a part's log."""
+        return self.folder / "logs" / f"{part}.log"
+
+    def save(self) -> Path:
+        """Write the plan into its data directory and return the file."""
+        file = self.folder / "plan.json"
+        temporary = file.with_suffix(".new")
+        temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
+        os.replace(temporary, file)
+        return file
+
+    @classmethod
+    def load(cls, file: Path) -> Plan:
+        """Read what `save` wrote."""
+        return cls(**json.loads(file.read_text()))

@@ -1,0 +1,302 @@
+"""Starts, finds and stops an embedded stack: the API for tests, the demo and the command line."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from windlass.devstack import credentials, paths, ports, supervisor
+from windlass.devstack.build import build
+from windlass.devstack.catalog import TOOLS, Tool
+from windlass.devstack.errors import StackError
+from windlass.devstack.locate import Found, locate
+from windlass.devstack.plan import PORTS, Plan
+from windlass.devstack.process import started_ticks, tail
+from windlass.devstack.state import PartPhase, Phase, StackState, is_running
+
+type Report = Callable[[str], None]
+
+DEFAULT_SEARCH_ATTRIBUTES: Final = {
+    "WindlassInstallation": "Keyword",
+    "WindlassPackage": "Keyword",
+    "WindlassKind": "Keyword",
+    "WindlassPhase": "Keyword",
+    "WindlassVersion": "Keyword",
+    "WindlassReady": "Bool",
+}
+START_TIMEOUT: Final = 120.0
+"""Seconds until a start is given up. Warm on two idle cores it takes about six."""
+
+STOP_TIMEOUT: Final = 30.0
+"""Seconds until a stop is given up; the supervisor kills what does not end within three."""
+
+_LOG_LIMIT: Final = 16 * 1024 * 1024  # bytes; a longer log is put aside at the next start
+_TICK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class StackOptions:
+    """What may differ from one stack to the next.
+
+    Attributes:
+        search_attributes: Temporal search attribute type by name.
+        ui_codec_endpoint: URL of the payload decode endpoint for the Temporal UI; empty for none.
+        kubeconfig: a cluster that takes the place of the embedded one.
+        temporal_address: host:port of a Temporal that takes the place of the embedded one; empty for none.
+        crds: folder of CustomResourceDefinitions to install; the installed Windlass's own when None.
+    """
+
+    search_attributes: Mapping[str, str] = field(default_factory=lambda: DEFAULT_SEARCH_ATTRIBUTES)
+    ui_codec_endpoint: str = ""
+    kubeconfig: Path | None = None
+    temporal_address: str = ""
+    crds: Path | None = None
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The programs such a stack needs: those of its parts, and kubectl and helm for people and tests."""
+        left_out: set[str] = set()
+        if self.kubeconfig is not None:
+            left_out |= {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+        if self.temporal_address:
+            left_out.add("temporal")
+        return [tool for tool in TOOLS.values() if tool.name not in left_out]
+
+
+def ensure_tools(tools: list[Tool], report: Report, env: Mapping[str, str] | None = None) -> dict[str, Found]:
+    """Find the programs, build those that are not there, and return them by tool name.
+
+    Raises:
+        StackError: a program is missing and cannot be built.
+    """
+    env = os.environ if env is None else env
+    cache = paths.tools_dir(env)
+    found = {tool.name: locate(tool, cache, env).found for tool in tools}
+    if missing := [tool for tool in tools if found[tool.name] is None]:
+        build(missing, cache, report, env)
+        found |= {tool.name: locate(tool, cache, env).found for tool in missing}
+    return {name: program for name, program in found.items() if program is not None}
+
+
+class Stack:
+    """A running stack, started by this process (`start`) or by another one (`attach`)."""
+
+    def __init__(self, data_dir: Path, process: subprocess.Popen[bytes] | None = None) -> None:
+        self.data_dir = data_dir
+        self._process = process
+
+    @classmethod
+    def start(
+        cls,
+        data_dir: Path | None = None,
+        *,
+        options: StackOptions | None = None,
+        detach: bool = False,
+        report: Report = lambda _text: None,
+    ) -> Self:
+        """Start a stack and return once everything is ready.
+
+        Args:
+            data_dir: folder of the stack; `windlass.devstack.paths.data_dir` when None.
+            options: what is not as usual.
+            detach: let it run on when this process ends. Otherwise it stops then, also after kill -9.
+            report: gets one line of progress at a time.
+
+        Raises:
+            StackError: programs are missing and cannot be built, a stack runs there already, or a part does
+                not come up; the text holds the end of that part's log.
+        """
+        options = options or StackOptions()
+        data_dir = paths.data_dir(data_dir)
+        if sys.platform != "linux":
+            message = f"the embedded stack needs Linux, this is {sys.platform}"
+            raise StackError(message, hint="bring your own: --kubeconfig and --temporal-address")
+        if is_running(data_dir):
+            message = f"a stack runs in {data_dir} already"
+            raise StackError(message, hint="use it, or stop it: windlass down")
+        plan = _plan(data_dir, options, ensure_tools(options.tools, report), detached=detach)
+        with plan.log("supervisor").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", supervisor.__name__, str(plan.save())],
+                stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C in a terminal is for the process in front, which stops us in order
+            )
+        stack = cls(data_dir, process)
+        try:
+            stack._await_ready(plan, report)
+        except BaseException:
+            stack.stop()
+            raise
+        return stack
+
+    @classmethod
+    def attach(cls, data_dir: Path | None = None) -> Self:
+        """Return the stack that runs in ``data_dir``.
+
+        Raises:
+            StackError: none runs there.
+        """
+        data_dir = paths.data_dir(data_dir)
+        if not is_running(data_dir):
+            message = f"no stack runs in {data_dir}"
+            raise StackError(message, hint="start one: windlass up")
+        return cls(data_dir)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def state(self) -> StackState:
+        """What the supervisor last wrote.
+
+        Raises:
+            StackError: nothing was ever started in the data directory.
+        """
+        state = StackState.load(self.data_dir)
+        if state is None:
+            message = f"no stack was ever started in {self.data_dir}"
+            raise StackError(message, hint="start one: windlass up")
+        return state
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig of an administrator of the cluster."""
+        return Path(self.state.kubeconfig)
+
+    @property
+    def temporal_address(self) -> str:
+        """host:port of Temporal's frontend; the namespace is `default`."""
+        return self.state.temporal_address
+
+    @property
+    def ui_url(self) -> str:
+        """URL of the Temporal UI; empty when Temporal is somebody else's."""
+        return self.state.ui_url
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Pid of each part that runs, by name, and of the `supervisor`."""
+        state = self.state
+        running = {name: part.pid for name, part in state.parts.items() if part.pid}
+        return {"supervisor": state.supervisor, **running}
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Environment variables that point usual clients at this stack."""
+        state = self.state
+        return {"KUBECONFIG": state.kubeconfig, "TEMPORAL_ADDRESS": state.temporal_address}
+
+    def tool(self, name: str) -> Path:
+        """Path of a program the stack uses, such as `kubectl` or `helm`.
+
+        Raises:
+            KeyError: there is no such program.
+        """
+        return Path(self.state.tools[name])
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the supervisor lives."""
+        return is_running(self.data_dir)
+
+    def stop(self) -> None:
+        """Stop the stack and return once nothing of it runs; harmless when it is stopped already.
+
+        Raises:
+            StackError: it does not stop.
+        """
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        state = StackState.load(self.data_dir)
+        if self.is_running and state is not None and started_ticks(state.supervisor) == state.supervisor_ticks:
+            os.kill(state.supervisor, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while self.is_running:
+            if time.monotonic() > deadline:
+                message = f"the supervisor of {self.data_dir} did not stop within {STOP_TIMEOUT:.0f} s"
+                raise StackError(message, hint=f"see {self.data_dir / 'logs' / 'supervisor.log'}")
+            # The lock says when it is over, and a lock held by another process cannot be waited for with a limit.
+            time.sleep(_TICK)
+        if self._process is not None:
+            self._process.wait()
+
+    def _await_ready(self, plan: Plan, report: Report) -> None:
+        seen: dict[str, PartPhase] = {}
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline:
+            state = StackState.load(self.data_dir)
+            if state is not None and state.run_id == plan.run_id:
+                _report_changes(state, seen, report)
+                if state.phase is Phase.READY:
+                    return
+                if state.phase is not Phase.STARTING:
+                    raise StackError(state.error or "the stack was stopped while it started")
+                alive = self.is_running
+            else:
+                alive = self._process is not None and self._process.poll() in {None, 0}
+            if not alive:
+                self._raise_dead(plan)
+            # The state file is the interface to the supervisor; files cannot be waited for portably.
+            time.sleep(_TICK)
+        waiting = ", ".join(name for name, phase in seen.items() if phase not in {PartPhase.READY, PartPhase.DONE})
+        message = f"not ready within {START_TIMEOUT:.0f} s: {waiting}"
+        raise StackError(message, hint=f"see the logs in {plan.folder / 'logs'}")
+
+    def _raise_dead(self, plan: Plan) -> None:
+        code = None if self._process is None else self._process.poll()
+        if code == supervisor.ALREADY_RUNNING:
+            message = f"a stack runs in {self.data_dir} already"
+            raise StackError(message, hint="use it, or stop it: windlass down")
+        lines = "\n".join(tail(plan.log("supervisor"), 10))
+        message = f"the supervisor of {self.data_dir} ended while it started the stack:\n{lines}"
+        raise StackError(message)
+
+
+def _plan(data_dir: Path, options: StackOptions, tools: dict[str, Found], *, detached: bool) -> Plan:
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    logs = data_dir / "logs"
+    logs.mkdir(exist_ok=True)
+    for log in logs.glob("*.log"):
+        if log.stat().st_size > _LOG_LIMIT:
+            log.replace(log.with_suffix(".log.1"))
+    plan = Plan(
+        run_id=secrets.token_hex(8),
+        data_dir=str(data_dir),
+        tools={name: str(found.path) for name, found in tools.items()},
+        versions={name: found.version for name, found in tools.items()},
+        ports=ports.assign(data_dir / "ports.json", PORTS),
+        search_attributes=dict(options.search_attributes),
+        ui_codec_endpoint=options.ui_codec_endpoint,
+        external_kubeconfig="" if options.kubeconfig is None else str(options.kubeconfig.absolute()),
+        external_temporal=options.temporal_address,
+        crds=str(options.crds or paths.crds_dir()),
+        detached=detached,
+    )
+    if options.kubeconfig is None:
+        pki = credentials.ensure(data_dir / "pki")
+        credentials.write_kubeconfigs(pki, plan.apiserver_url, plan.kubeconfig)
+    return plan
+
+
+def _report_changes(state: StackState, seen: dict[str, PartPhase], report: Report) -> None:
+    elapsed = time.time() - state.started_at
+    for name, part in state.parts.items():
+        if seen.get(name, PartPhase.WAITING) is not part.phase:
+            report(f"{elapsed:5.1f} s  {name} {part.phase}")
+        seen[name] = part.phase

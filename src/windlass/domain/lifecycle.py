@@ -1,0 +1,303 @@
+"""The heart: what is known of a package, what is wanted, and the one next step.
+
+`next_step` is a pure function; the workflow performs the step it names, folds the result into `Progress` with
+`transitions.done`, and asks again. There is no stored list of tasks: what remains is the projection of `next_step`
+over assumed success (`transitions.remaining`), and that is what the main queue shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from windlass.domain import conditions as cond
+from windlass.domain.package import Artifact, Binding, Hook, Source, hooks_for
+
+
+class Step(StrEnum):
+    """Everything a lifecycle can do next; values are wire values and what people read."""
+
+    ADD_FINALIZER = "AddFinalizer"
+    DOWNLOAD = "Download"
+    INSTALL = "Install"
+    LOAD = "Load"
+    APPLY_SETTINGS = "ApplySettings"
+    STARTUP = "Startup"
+    BEFORE_HELM = "BeforeHelm"
+    UPGRADE_RELEASE = "UpgradeRelease"
+    AFTER_HELM = "AfterHelm"
+    STOP = "Stop"
+    BEFORE_DELETE_HELM = "BeforeDeleteHelm"
+    UNINSTALL_RELEASE = "UninstallRelease"
+    AFTER_DELETE_HELM = "AfterDeleteHelm"
+    CLEAN_UP = "CleanUp"
+    RELEASE_FINALIZER = "ReleaseFinalizer"
+    ADOPT = "Adopt"
+    WAIT = "Wait"
+    FINISH = "Finish"
+
+
+class Scope(StrEnum):
+    """Cancellation scopes (reference: deckhouse.md section 2.3). Root contains the others."""
+
+    ROOT = "root"
+    SETTINGS = "settings"
+    SCHEDULE = "schedule"
+    RUN = "run"
+
+
+class Hold(StrEnum):
+    """Why nothing is done."""
+
+    IDLE = "Idle"
+    SUSPENDED = "Suspended"
+    PAUSED = "Paused"
+    GATED = "Gated"
+    BACKOFF = "Backoff"
+
+
+BINDING_OF: Final = {
+    Step.STARTUP: Binding.ON_STARTUP,
+    Step.BEFORE_HELM: Binding.BEFORE_HELM,
+    Step.AFTER_HELM: Binding.AFTER_HELM,
+    Step.BEFORE_DELETE_HELM: Binding.BEFORE_DELETE_HELM,
+    Step.AFTER_DELETE_HELM: Binding.AFTER_DELETE_HELM,
+}
+
+CONDITION_OF: Final = {
+    Step.DOWNLOAD: cond.Type.READY_ON_FILESYSTEM,
+    Step.INSTALL: cond.Type.READY_ON_FILESYSTEM,
+    Step.LOAD: cond.Type.READY_IN_RUNTIME,
+    Step.APPLY_SETTINGS: cond.Type.SETTINGS_VALID,
+    Step.STARTUP: cond.Type.HOOKS_PROCESSED,
+    Step.BEFORE_HELM: cond.Type.HOOKS_PROCESSED,
+    Step.AFTER_HELM: cond.Type.HOOKS_PROCESSED,
+    Step.BEFORE_DELETE_HELM: cond.Type.HOOKS_PROCESSED,
+    Step.AFTER_DELETE_HELM: cond.Type.HOOKS_PROCESSED,
+    Step.UPGRADE_RELEASE: cond.Type.READY_IN_CLUSTER,
+}
+"""The condition a step works for; steps without one report through `Ready` alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desired:
+    """What the object says now, by digest where it is large or secret.
+
+    ``settings`` is the keyed digest of the settings and of everything they reference.
+    """
+
+    exists: bool = False
+    uid: str = ""
+    generation: int = 0
+    deleting: bool = False
+    abandon: bool = False
+    finalizer: bool = False
+    source: Source | None = None
+    settings: str = ""
+    suspended: bool = False
+    delete_on_disable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """The package in memory: which content, and its hooks."""
+
+    artifact: Artifact
+    hooks: tuple[Hook, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One Run: beforeHelm hooks, release, afterHelm hooks, and one more release if those changed the values.
+
+    ``before`` and ``after`` count hooks done; ``releases`` counts releases of this run (0 to 2); ``values`` is the
+    digest of the merged values of the last one; ``verify`` is a run that only looks whether the release stands.
+    """
+
+    trigger: Scope = Scope.SCHEDULE
+    before: int = 0
+    releases: int = 0
+    after: int = 0
+    values: str = ""
+    verify: bool = False
+    complete: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Teardown:
+    """Taking the release away, for removal or for a suspension with ``deleteOnDisable``."""
+
+    before: int = 0
+    uninstalled: bool = False
+    after: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What has been done and confirmed.
+
+    ``owner`` is the uid whose life this is. ``released`` is the content of the release that may stand in the
+    cluster; it is set before the first attempt, so that a half-made release is never forgotten.
+    """
+
+    owner: str = ""
+    artifact: Artifact | None = None
+    installed: str = ""
+    loaded: Loaded | None = None
+    released: Artifact | None = None
+    settings: str = ""
+    settings_for: str = ""
+    values: str = ""
+    startup: int = 0
+    active: bool = False
+    run: Run = field(default_factory=Run)
+    completed: str = ""
+    removing: bool = False
+    teardown: Teardown = field(default_factory=Teardown)
+    cleaned: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """The one next step, the scope it belongs to, and for hook steps the hook."""
+
+    step: Step
+    scope: Scope = Scope.ROOT
+    hook: Hook | None = None
+    hold: Hold | None = None
+
+    @property
+    def label(self) -> str:
+        """The step as people read it: ``BeforeHelm hooks/10-secret.sh``."""
+        return f"{self.step.value} {self.hook.path}" if self.hook else self.step.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The scheduler's say. Open until the dependency graph decides (its room)."""
+
+    open: bool = True
+    reason: str = ""
+    message: str = ""
+
+
+OPEN: Final = Gate()
+
+
+def completion_mark(artifact: Artifact | None, settings: str) -> str:
+    """Return the mark of a completed Run: content and settings it ran with."""
+    return f"{artifact.digest if artifact else ''}/{settings}"
+
+
+def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gate: Gate = OPEN) -> Next:
+    """Return the one next step.
+
+    Removal once begun is finished for the uid it began with, whatever the object has become since; pausing holds
+    everything but a removal.
+    """
+    if progress.removing:
+        return _removal(desired, progress)
+    if not desired.exists:
+        return _forget(progress)
+    if progress.owner != desired.uid:
+        return Next(step=Step.ADOPT)
+    if desired.deleting:
+        return _removal(desired, progress) if desired.finalizer else Next(step=Step.FINISH)
+    if paused:
+        return Next(step=Step.WAIT, hold=Hold.PAUSED)
+    if desired.suspended:
+        return _suspension(desired, progress)
+    return _pipeline(desired, progress, gate)
+
+
+def _forget(progress: Progress) -> Next:
+    # Somebody took the finalizer off by hand: the documented way out. Only our own files are dropped.
+    return Next(step=Step.FINISH if progress.cleaned or not progress.installed else Step.CLEAN_UP)
+
+
+def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
+    if not desired.finalizer:
+        return Next(step=Step.ADD_FINALIZER)
+    if progress.artifact is None or progress.artifact.source != desired.source:
+        return Next(step=Step.DOWNLOAD)
+    digest = progress.artifact.digest
+    if progress.installed != digest:
+        return Next(step=Step.INSTALL)
+    if progress.loaded is None or progress.loaded.artifact.digest != digest:
+        return Next(step=Step.LOAD)
+    if progress.settings != desired.settings or progress.settings_for != digest:
+        return Next(step=Step.APPLY_SETTINGS, scope=Scope.SETTINGS)
+    if not gate.open:
+        return Next(step=Step.WAIT, hold=Hold.GATED)
+    if not progress.active:
+        hook = hook_at(progress.loaded, Binding.ON_STARTUP, progress.startup)
+        return Next(step=Step.STARTUP, scope=Scope.SCHEDULE, hook=hook)
+    return _run(progress, progress.loaded)
+
+
+def _run(progress: Progress, loaded: Loaded) -> Next:
+    run = progress.run
+    if run.complete:
+        return Next(step=Step.WAIT, hold=Hold.IDLE)
+    before = hook_at(loaded, Binding.BEFORE_HELM, run.before)
+    if before and run.releases == 0 and not run.verify:
+        return Next(step=Step.BEFORE_HELM, scope=run.trigger, hook=before)
+    if run.releases == 0:
+        return Next(step=Step.UPGRADE_RELEASE, scope=run.trigger)
+    after = hook_at(loaded, Binding.AFTER_HELM, run.after)
+    if after and run.releases == 1 and not run.verify:
+        return Next(step=Step.AFTER_HELM, scope=run.trigger, hook=after)
+    return Next(step=Step.UPGRADE_RELEASE, scope=run.trigger)
+
+
+def _suspension(desired: Desired, progress: Progress) -> Next:
+    if progress.active or progress.startup:
+        return Next(step=Step.STOP, scope=Scope.SCHEDULE)
+    if desired.delete_on_disable and progress.released is not None:
+        return _teardown(progress) or Next(step=Step.WAIT, hold=Hold.SUSPENDED)
+    return Next(step=Step.WAIT, hold=Hold.SUSPENDED)
+
+
+def _removal(desired: Desired, progress: Progress) -> Next:
+    abandoned = desired.abandon and desired.uid == progress.owner
+    if not abandoned:
+        step = _teardown(progress)
+        if step is not None:
+            return step
+    if not progress.cleaned:
+        return Next(step=Step.CLEAN_UP)
+    return Next(step=Step.RELEASE_FINALIZER)
+
+
+def _teardown(progress: Progress) -> Next | None:
+    """Return the next step towards no release, None when there is nothing left to take away."""
+    content = progress.released or (progress.loaded.artifact if progress.loaded else None)
+    if content is None:
+        return None
+    loaded = progress.loaded
+    if loaded is None or loaded.artifact.digest != content.digest:
+        return Next(step=Step.LOAD)
+    teardown = progress.teardown
+    before = hook_at(loaded, Binding.BEFORE_DELETE_HELM, teardown.before)
+    if before and progress.released is not None and not teardown.uninstalled:
+        return Next(step=Step.BEFORE_DELETE_HELM, scope=Scope.SCHEDULE, hook=before)
+    if not teardown.uninstalled:
+        return Next(step=Step.UNINSTALL_RELEASE, scope=Scope.SCHEDULE)
+    after = hook_at(loaded, Binding.AFTER_DELETE_HELM, teardown.after)
+    if after:
+        return Next(step=Step.AFTER_DELETE_HELM, scope=Scope.SCHEDULE, hook=after)
+    return None
+
+
+def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:
+    """Return the hook of ``binding`` at ``index`` in running order, None past the last."""
+    hooks = hooks_for(loaded.hooks, binding)
+    return hooks[index] if index < len(hooks) else None
+
+
+def content_to_load(desired: Desired, progress: Progress) -> Artifact | None:
+    """Return which content a LOAD step reads: the released one when tearing down, else the installed one."""
+    if progress.removing or desired.deleting or desired.suspended:
+        return progress.released or progress.artifact
+    return progress.artifact

@@ -1,0 +1,310 @@
+"""From the OpenAPI v3 schemas that packages carry to JSON Schema 2020-12 documents that can be validated with.
+
+Rules: deckhouse.md section 5 and hooks.md section 8. References inside a file are expanded, nothing is ever fetched.
+The steps are `expand` (each file for itself), `extend` (values schema over settings schema), `close` (unknown keys are
+refused) and, for the check just before Helm, `require_for_helm`. No input is changed; parts may be shared between input
+and output, so nobody may change an output either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+from urllib.parse import unquote
+
+from windlass.domain import patterns
+from windlass.domain.errors import cap
+from windlass.domain.package import Values
+from windlass.domain.vocabulary import schema_errors
+
+MAX_NODES: Final = 20_000
+"""Schemas in one document after expansion; references that multiply each other stop here."""
+
+MAX_DEPTH: Final = 64
+"""Parts of the JSON pointer to a schema, and references in a row: far more than people nest, far less than Python's
+stack takes."""
+
+SETTINGS_FILES: Final = ("settings.yaml", "config-values.yaml")
+"""What a values schema may name in ``x-extend``: the settings schema under its two names."""
+
+PATTERN_SOURCE: Final = "x-windlass-pattern"
+"""Keeps a pattern as its author wrote it, for messages."""
+
+_SCHEMA_MAPS = ("properties", "patternProperties", "dependentSchemas")
+_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SCHEMAS = (
+    "items",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+)
+_DEFINITIONS = ("definitions", "$defs", "components")
+_IDENTITIES = ("$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$comment")
+_DYNAMIC = ("$dynamicRef", "$recursiveRef")
+_COMPOSITION = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
+_BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+_INHERITED = ("title", "description")
+
+
+class SchemaError(ValueError):
+    """A schema is wrong. ``where`` is a JSON pointer into the document, ``problem`` says what and what to do."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f"{where or '/'}: {problem}")
+        self.where = where
+        self.problem = problem
+
+
+def expand(schema: Values, *, fallback: Values | None = None) -> Values:
+    """Return one file with its references expanded, in JSON Schema spelling, checked against the metaschema.
+
+    Args:
+        schema: the parsed file.
+        fallback: the parsed settings schema, if ``schema`` is a values schema: what it refers to and does not define
+            itself is looked up there.
+
+    Raises:
+        SchemaError: names the place.
+    """
+    document = _Document(schema, _Document(fallback) if fallback is not None else None)
+    expanded = _translate(_expand(schema, document, "", ("#",)), "")
+    for error in schema_errors(expanded):
+        raise SchemaError("".join(f"/{_escape(part)}" for part in error.absolute_path), cap(error.message, 300))
+    if expanded.get("type", "object") != "object":
+        raise SchemaError("/type", "the schema must describe an object (type: object)")
+    return expanded
+
+
+def extend(schema: Values, settings: Values | None) -> Values:
+    """Merge an expanded settings schema below an expanded values schema that asks for it with ``x-extend``.
+
+    Properties, required names, title, description and ``x-`` marks are taken over; what the values schema says wins.
+
+    Raises:
+        SchemaError: the mark is malformed, or there is no settings schema.
+    """
+    mark = schema.get("x-extend")
+    if mark is None:
+        return schema
+    name = cast("Values", mark).get("schema") if isinstance(mark, dict) else None
+    if name not in SETTINGS_FILES:
+        raise SchemaError("/x-extend", f"must be {{schema: {SETTINGS_FILES[0]}}}")
+    if settings is None:
+        raise SchemaError("/x-extend", f"extends {name}, but the package has no settings schema")
+    inherited = {key: value for key, value in settings.items() if key in _INHERITED or key.startswith("x-")}
+    merged = {**inherited, **schema}
+    for keyword in ("properties", "patternProperties"):
+        if keyword in settings or keyword in schema:
+            merged[keyword] = {**settings.get(keyword, {}), **schema.get(keyword, {})}
+    if "required" in settings or "required" in schema:
+        merged["required"] = _union(settings.get("required", []), schema.get("required", []))
+    return merged
+
+
+def close(schema: Values) -> Values:
+    """Refuse unknown keys of objects that do not say otherwise, through ``properties`` and ``items``.
+
+    Alternatives (allOf, oneOf, …) see the whole object, so they are left as they are, and the keys they name are known
+    beside them.
+    """
+    out = dict(schema)
+    if "additionalProperties" not in out and (
+        out.get("type") == "object" or "properties" in out or "patternProperties" in out
+    ):
+        branches = list(_branches(out))
+        if not any(branch.get("additionalProperties") for branch in branches):
+            out["additionalProperties"] = False
+            for keyword in ("properties", "patternProperties"):
+                named = {name: True for branch in branches for name in _mapping(branch.get(keyword))}
+                if named:
+                    out[keyword] = {**named, **_mapping(out.get(keyword))}
+    if "properties" in out:
+        out["properties"] = {name: _close_schema(sub) for name, sub in _mapping(out["properties"]).items()}
+    if "items" in out:
+        out["items"] = _close_schema(out["items"])
+    return out
+
+
+def _close_schema(schema: Any) -> Any:
+    return close(cast("Values", schema)) if isinstance(schema, dict) else schema
+
+
+def _branches(schema: Values) -> Iterator[Values]:
+    """Yield the schemas that describe the same object as ``schema``, at any depth."""
+    for pointer, sub in subschemas(schema):
+        if pointer.split("/")[1] in _COMPOSITION:
+            yield sub
+            yield from _branches(sub)
+
+
+def require_for_helm(prepared: Values) -> Values:
+    """Return the schema that holds just before Helm runs: ``x-required-for-helm`` joins ``required`` at every level.
+
+    Raises:
+        SchemaError: a mark is neither a name nor a list of names.
+    """
+    return _require_for_helm(prepared, "")
+
+
+def subschemas(schema: Values) -> list[tuple[str, Values]]:
+    """Return the schemas directly inside ``schema`` with their JSON pointers relative to it."""
+    found: list[tuple[str, Values]] = []
+
+    def note(sub: Values, pointer: str) -> Values:
+        found.append((pointer, sub))
+        return sub
+
+    _rebuild(schema, "", note)
+    return found
+
+
+# -- references ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Budget:
+    left: int = MAX_NODES
+
+
+@dataclass(frozen=True)
+class _Document:
+    """A parsed file that references are looked up in; what it does not hold is looked up in ``fallback``."""
+
+    root: Values
+    fallback: _Document | None = None
+    budget: _Budget = field(default_factory=_Budget)
+
+
+def _expand(schema: Values, document: _Document, where: str, trail: tuple[str, ...]) -> Values:
+    document.budget.left -= 1
+    if document.budget.left < 0:
+        raise SchemaError(where, f"expands to more than {MAX_NODES} schemas; its references multiply each other")
+    if where.count("/") > MAX_DEPTH or len(trail) > MAX_DEPTH:
+        raise SchemaError("/".join(where.split("/")[:6]) + "/…", f"schemas are nested more than {MAX_DEPTH} deep")
+    for keyword in _DYNAMIC:
+        if keyword in schema:
+            raise SchemaError(where, f"{keyword} is not supported; use $ref")
+    for keyword in _SCHEMA_MAPS:
+        odd = [name for name in _mapping(schema.get(keyword)) if not isinstance(name, str)]
+        if odd:
+            raise SchemaError(f"{where}/{keyword}", f"the name {odd[0]!r} is not text; put it in quotes")
+    siblings = {key: value for key, value in schema.items() if key not in ("$ref", *_DEFINITIONS, *_IDENTITIES)}
+    expanded = _rebuild(siblings, where, lambda sub, place: _expand(sub, document, place, trail))
+    if "$ref" not in schema:
+        return expanded
+    reference = schema["$ref"]
+    target, owner = _resolve(reference, document, where)
+    if reference in trail:
+        cycle = " -> ".join((*trail[trail.index(reference) :], reference))
+        raise SchemaError(where, f"$ref goes round in a circle: {cycle}")
+    return {**_expand(target, owner, where, (*trail, reference)), **expanded}
+
+
+def _resolve(reference: Any, document: _Document, where: str) -> tuple[Values, _Document]:
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        raise SchemaError(where, f"$ref {reference!r} leaves the file; only references of the form #/… are followed")
+    holder: _Document | None = document
+    while holder is not None:
+        target = _lookup(holder.root, reference)
+        if isinstance(target, dict):
+            return cast("Values", target), _Document(holder.root, holder.fallback, document.budget)
+        holder = holder.fallback
+    raise SchemaError(where, f"$ref {reference!r} points to nothing in this file")
+
+
+def _lookup(root: Values, reference: str) -> Any:
+    node: Any = root
+    for raw in reference.removeprefix("#").split("/")[1:]:
+        part = unquote(raw).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict):
+            node = cast("Values", node).get(part)
+        elif isinstance(node, list) and part.isdecimal() and int(part) < len(cast("list[Any]", node)):
+            node = cast("list[Any]", node)[int(part)]
+        else:
+            return None
+    return node
+
+
+# -- dialect ---------------------------------------------------------------------------------------------------------
+
+
+def _translate(schema: Values, where: str) -> Values:
+    """Rewrite what OpenAPI v3 spells differently; ``nullable`` stays, the validator knows it."""
+    out = _rebuild(schema, where, _translate)
+    for limit, exclusive in _BOUNDS:
+        flag = out.get(exclusive)
+        if isinstance(flag, bool):
+            del out[exclusive]
+            if flag and limit in out:
+                out[exclusive] = out.pop(limit)
+    try:
+        if isinstance(out.get("pattern"), str):
+            out[PATTERN_SOURCE] = out["pattern"]
+            out["pattern"] = patterns.translate(out["pattern"])
+        if isinstance(out.get("patternProperties"), dict):
+            keyed = cast("Values", out["patternProperties"])
+            out["patternProperties"] = {patterns.translate(pattern): sub for pattern, sub in keyed.items()}
+    except ValueError as error:
+        raise SchemaError(where, str(error)) from error
+    return out
+
+
+def _require_for_helm(schema: Values, where: str) -> Values:
+    out = _rebuild(schema, where, _require_for_helm)
+    mark = out.get("x-required-for-helm")
+    if mark is None:
+        return out
+    names = [mark] if isinstance(mark, str) else mark
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
+        raise SchemaError(f"{where}/x-required-for-helm", "must be a property name or a list of property names")
+    out["required"] = _union(out.get("required", []), cast("list[str]", names))
+    return out
+
+
+def _union(first: list[str], second: list[str]) -> list[str]:
+    return list(dict.fromkeys((*first, *second)))
+
+
+# -- walking ---------------------------------------------------------------------------------------------------------
+
+
+def _rebuild(schema: Values, where: str, visit: Callable[[Values, str], Values]) -> Values:
+    """Return a copy in which ``visit(subschema, pointer)`` stands for each direct subschema.
+
+    Booleans are schemas too and stay; anything else that is no schema stays as well, for the metaschema to refuse.
+    """
+    out = dict(schema)
+    for keyword in _SCHEMA_MAPS:
+        named = out.get(keyword)
+        if isinstance(named, dict):
+            out[keyword] = {
+                name: visit(cast("Values", sub), f"{where}/{keyword}/{_escape(name)}") if isinstance(sub, dict) else sub
+                for name, sub in cast("Values", named).items()
+            }
+    for keyword in _SCHEMA_LISTS:
+        listed = out.get(keyword)
+        if isinstance(listed, list):
+            out[keyword] = [
+                visit(cast("Values", sub), f"{where}/{keyword}/{index}") if isinstance(sub, dict) else sub
+                for index, sub in enumerate(cast("list[Any]", listed))
+            ]
+    for keyword in _SCHEMAS:
+        sub = out.get(keyword)
+        if isinstance(sub, dict):
+            out[keyword] = visit(cast("Values", sub), f"{where}/{keyword}")
+    return out
+
+
+def _mapping(node: Any) -> dict[Any, Any]:
+    return cast("dict[Any, Any]", node) if isinstance(node, dict) else {}
+
+
+def _escape(name: Any) -> str:
+    return str(name).replace("~", "~0").replace("/", "~1")

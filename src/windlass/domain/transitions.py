@@ -1,0 +1,213 @@
+"""How knowledge moves: what starting a step commits to, what its result teaches, and what is left to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windlass.domain.lifecycle import (
+    OPEN,
+    Desired,
+    Gate,
+    Loaded,
+    Next,
+    Progress,
+    Run,
+    Scope,
+    Step,
+    Teardown,
+    completion_mark,
+    content_to_load,
+    hook_at,
+    next_step,
+)
+from windlass.domain.package import Artifact, Binding, Hook
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a performed step brought back; only the fields its step fills are read."""
+
+    artifact: Artifact | None = None
+    loaded: Loaded | None = None
+    settings: str = ""
+    values: str = ""
+    superseded: bool = False
+    unchanged: bool = False
+
+
+def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Progress:
+    """Fold the result of a successful step into what is known.
+
+    ``desired`` is what was wanted when the step started: a change during the step is noticed by the next one.
+    """
+    match step.step:
+        case Step.ADOPT:
+            return Progress(
+                owner=desired.uid,
+                artifact=progress.artifact,
+                released=progress.released,
+                completed=progress.completed if not progress.owner else "",
+                installed=progress.installed,
+            )
+        case Step.DOWNLOAD:
+            return replace(progress, artifact=result.artifact)
+        case Step.INSTALL:
+            installed = progress.artifact.digest if progress.artifact else ""
+            kept = progress.completed if progress.completed.startswith(f"{installed}/") else ""
+            return _stopped(replace(progress, installed=installed, loaded=None, completed=kept))
+        case Step.LOAD:
+            return replace(progress, loaded=result.loaded)
+        case Step.APPLY_SETTINGS:
+            return _settings_applied(progress, result)
+        case Step.STARTUP:
+            return _started(progress, hook=step.hook)
+        case Step.BEFORE_HELM:
+            return replace(progress, run=replace(progress.run, before=progress.run.before + 1))
+        case Step.UPGRADE_RELEASE:
+            return _release_made(progress, result)
+        case Step.AFTER_HELM:
+            return _after_helm_ran(progress, result)
+        case Step.STOP:
+            return replace(_stopped(progress), teardown=Teardown(), completed="")
+        case Step.BEFORE_DELETE_HELM:
+            return _tearing(progress, replace(progress.teardown, before=progress.teardown.before + 1))
+        case Step.UNINSTALL_RELEASE:
+            return _release_gone(_tearing(progress, replace(progress.teardown, uninstalled=True)))
+        case Step.AFTER_DELETE_HELM:
+            return _release_gone(_tearing(progress, replace(progress.teardown, after=progress.teardown.after + 1)))
+        case Step.CLEAN_UP:
+            return replace(progress, cleaned=True, installed="", artifact=None, loaded=None, released=None)
+        case Step.RELEASE_FINALIZER:
+            return Progress()
+        case _:
+            return progress
+
+
+def begin(step: Next, progress: Progress) -> Progress:
+    """Return what is known once a step has been started, however it ends.
+
+    A release that was begun may exist; a removal that was begun is finished.
+    """
+    match step.step:
+        case Step.UPGRADE_RELEASE:
+            kept = progress.completed if progress.run.verify else ""
+            return replace(progress, released=progress.artifact, teardown=Teardown(), completed=kept)
+        case Step.STARTUP | Step.BEFORE_HELM:
+            return replace(progress, completed="")
+        case Step.BEFORE_DELETE_HELM | Step.UNINSTALL_RELEASE | Step.AFTER_DELETE_HELM:
+            return replace(progress, active=False, startup=0, completed="")
+        case _:
+            return progress
+
+
+def begin_removal(desired: Desired, progress: Progress) -> Progress:
+    """Return ``progress`` marked as removing when the object of this very life is being deleted."""
+    ours = desired.exists and desired.deleting and desired.uid == progress.owner
+    if not ours or progress.removing or not desired.finalizer:
+        return progress
+    return replace(progress, removing=True, teardown=Teardown(), active=False)
+
+
+def _stopped(progress: Progress) -> Progress:
+    return replace(progress, active=False, startup=0, run=Run())
+
+
+def _settings_applied(progress: Progress, result: Result) -> Progress:
+    digest = progress.loaded.artifact.digest if progress.loaded else ""
+    trigger = Scope.SETTINGS if progress.active else Scope.SCHEDULE
+    mark = completion_mark(progress.artifact, result.settings)
+    rebuilt = not progress.active and progress.completed == mark
+    return replace(
+        progress,
+        settings=result.settings,
+        settings_for=digest,
+        values=result.values,
+        active=progress.active or rebuilt,
+        run=Run(trigger=trigger, verify=rebuilt),
+    )
+
+
+def _started(progress: Progress, *, hook: Hook | None) -> Progress:
+    startup = progress.startup + (1 if hook else 0)
+    more = progress.loaded is not None and hook_at(progress.loaded, Binding.ON_STARTUP, startup) is not None
+    return replace(progress, startup=startup, active=not more, run=Run(trigger=Scope.SCHEDULE))
+
+
+def _release_made(progress: Progress, result: Result) -> Progress:
+    if result.superseded:
+        # The wait was given up for a newer desired state; the release stands, the Run is not complete.
+        return progress
+    run = replace(progress.run, releases=progress.run.releases + 1, values=result.values)
+    if run.verify and not result.unchanged:
+        run = replace(run, verify=False)
+    return _run_closed(replace(progress, run=run, values=result.values))
+
+
+def _after_helm_ran(progress: Progress, result: Result) -> Progress:
+    run = replace(progress.run, after=progress.run.after + 1)
+    return _run_closed(replace(progress, run=run, values=result.values))
+
+
+def _run_closed(progress: Progress) -> Progress:
+    """Close the run when all afterHelm hooks ran and the last release has the values they left."""
+    run = progress.run
+    loaded = progress.loaded
+    if loaded is None:
+        return progress
+    hooks_left = not run.verify and hook_at(loaded, Binding.AFTER_HELM, run.after) is not None
+    changed = run.values != progress.values
+    if (run.releases == 1 and (hooks_left or changed)) or run.releases == 0:
+        return progress
+    return replace(
+        progress,
+        run=replace(run, complete=True),
+        completed=completion_mark(progress.artifact, progress.settings),
+    )
+
+
+def _tearing(progress: Progress, teardown: Teardown) -> Progress:
+    return replace(progress, teardown=teardown)
+
+
+def _release_gone(progress: Progress) -> Progress:
+    loaded = progress.loaded
+    hooks_left = loaded is not None and hook_at(loaded, Binding.AFTER_DELETE_HELM, progress.teardown.after) is not None
+    if hooks_left:
+        return progress
+    # Nothing is left to take away: a removal goes on to the files, a suspension rests with the package unloaded.
+    return replace(progress, released=None, loaded=None, run=Run(), settings_for="")
+
+
+_PROJECTION_LIMIT: Final = 200
+
+
+def remaining(desired: Desired, progress: Progress, *, paused: bool = False, gate: Gate = OPEN) -> tuple[Next, ...]:
+    """Return the steps that are left if each succeeds: what the main queue shows.
+
+    Hooks of a package that is not loaded yet are not known and therefore not shown.
+    """
+    steps: list[Next] = []
+    while len(steps) < _PROJECTION_LIMIT:
+        progress = begin_removal(desired, progress)
+        step = next_step(desired, progress, paused=paused, gate=gate)
+        if step.step in {Step.WAIT, Step.FINISH}:
+            break
+        steps.append(step)
+        desired, progress = _assumed(step, desired, begin(step, progress))
+    return tuple(steps)
+
+
+def _assumed(step: Next, desired: Desired, progress: Progress) -> tuple[Desired, Progress]:
+    content = content_to_load(desired, progress)
+    result = Result(
+        artifact=Artifact(source=desired.source, digest="?") if desired.source else None,
+        loaded=Loaded(artifact=content) if content else None,
+        settings=desired.settings,
+        values=progress.values,
+    )
+    if step.step is Step.ADD_FINALIZER:
+        desired = replace(desired, finalizer=True)
+    if step.step is Step.RELEASE_FINALIZER:
+        desired = Desired()
+    return desired, done(step, desired, progress, result)

@@ -1,0 +1,166 @@
+"""Decode endpoint: shows people in the Temporal UI and CLI what the payload codec encrypted.
+
+It speaks Temporal's remote codec protocol (``POST <endpoint>/decode`` with JSON payloads). `/encode` does not exist:
+orders go through Windlass. A token is required, as ``Authorization: Bearer`` header or as path segment of the endpoint
+(``http://127.0.0.1:PORT/<token>``), because a Temporal UI without login has no token to send and never sends one to a
+plain-HTTP endpoint; docs/adr/0002-payload-codec.md says when to use which. Browsers are let in from the configured
+UI origins only. Payloads, tokens and paths are never logged.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from google.protobuf import json_format
+from temporalio.api.common.v1 import Payloads
+
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.temporal import secret_file
+from windlass.temporal.codec import PayloadCodec
+
+LOOPBACK: Final = "127.0.0.1"
+MAX_REQUEST: Final = 8 * 1024 * 1024
+"""Bytes of one request: a payload has at most 2 MB, 2.7 MB in base64, and the UI asks event by event."""
+MAX_PAYLOADS: Final = 1000
+TOKEN_MIN: Final = 32
+"""Characters of a token; `new_token` makes 43."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+_ALLOW_HEADERS: Final = "Content-Type, X-Namespace, Authorization, Authorization-Extras"
+_PREFLIGHT_SECONDS: Final = 600
+
+
+def new_token() -> str:
+    """Return 256 random bits that are safe as a path segment."""
+    return secrets.token_urlsafe(32)
+
+
+def token_at(path: Path) -> str:
+    """Return the token that stands in ``path``; make one first if there is no such file.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED, the file can be neither read nor made.
+    """
+    return secret_file.read_or_create(path, new_token).strip()
+
+
+def create_app(codec: PayloadCodec, *, token: str, origins: Iterable[str]) -> web.Application:
+    """Build the endpoint.
+
+    Args:
+        codec: decodes.
+        token: shared secret of letters, digits, dashes and underscores.
+        origins: origins (``http://127.0.0.1:8233``) that a browser may ask from.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED, the token is too short or has other characters.
+    """
+    if len(token) < TOKEN_MIN or not _TOKEN.fullmatch(token):
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"the decode endpoint's token is not {TOKEN_MIN} or more letters, digits, dashes and underscores",
+            hint="generate one: `python3 -c 'import secrets; print(secrets.token_urlsafe(32))'`",
+            actor=Actor.ADMIN,
+        )
+    app = web.Application(client_max_size=MAX_REQUEST, middlewares=[_cors(frozenset(origins))])
+    endpoint = _Endpoint(codec, token)
+    for path in ("/decode", "/{token}/decode"):
+        app.router.add_post(path, endpoint.decode)
+        app.router.add_options(path, _preflight)
+    return app
+
+
+@asynccontextmanager
+async def serve(app: web.Application, *, port: int, host: str = LOOPBACK) -> AsyncGenerator[int]:
+    """Serve ``app`` inside the ``async with`` block; yields the port, which is a free one if ``port`` is 0.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED, the port cannot be bound.
+    """
+    # The access log would hold the token.
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"the decode endpoint cannot listen on {host}:{port}: {error.strerror}",
+                hint="choose another port",
+                actor=Actor.ADMIN,
+            ) from error
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+class _Endpoint:
+    def __init__(self, codec: PayloadCodec, token: str) -> None:
+        self._codec = codec
+        self._token = token.encode()
+
+    async def decode(self, request: web.Request) -> web.Response:
+        if not self._admits(request):
+            raise web.HTTPUnauthorized(text="token missing or wrong", headers={"WWW-Authenticate": "Bearer"})
+        try:
+            payloads = json_format.Parse(await request.read(), Payloads())
+        except (json_format.ParseError, UnicodeDecodeError):
+            # The parser's message quotes what it read.
+            raise web.HTTPBadRequest(text="the body is not Temporal's Payloads as JSON") from None
+        if len(payloads.payloads) > MAX_PAYLOADS:
+            raise web.HTTPRequestEntityTooLarge(MAX_PAYLOADS, len(payloads.payloads))
+        try:
+            await self._codec.decode_wrapper(payloads)
+        except PermanentError as error:
+            raise web.HTTPUnprocessableEntity(text=str(error)) from None
+        return web.Response(text=json_format.MessageToJson(payloads, indent=None), content_type="application/json")
+
+    def _admits(self, request: web.Request) -> bool:
+        scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        offered = [request.match_info.get("token", "")]
+        if scheme.lower() == "bearer":
+            offered.append(bearer.strip())
+        return any(hmac.compare_digest(offer.encode(errors="replace"), self._token) for offer in offered)
+
+
+async def _preflight(_request: web.Request) -> web.Response:
+    """Answer a browser's OPTIONS request, which carries no credentials; `_cors` has judged its origin."""
+    return web.Response(
+        status=204,
+        headers={
+            "Access-Control-Allow-Methods": "POST",
+            "Access-Control-Allow-Headers": _ALLOW_HEADERS,
+            "Access-Control-Max-Age": str(_PREFLIGHT_SECONDS),
+        },
+    )
+
+
+def _cors(origins: frozenset[str]) -> Middleware:
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        origin = request.headers.get("Origin")
+        if origin is None:  # not a browser
+            return await handler(request)
+        if origin not in origins:
+            # Refused here, not only unanswered: a page of another origin could otherwise still make us decode.
+            raise web.HTTPForbidden(text="this origin may not decode")
+        headers = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(headers)
+            raise
+        response.headers.update(headers)
+        return response
+
+    return middleware

@@ -1,0 +1,28 @@
+"""The embedded stack of a test run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windlass.devstack.stack import Stack
+
+REUSE = "WINDLASS_TEST_STACK"
+"""Environment variable with the data directory (or state file) of a stack that runs already.
+
+`windlass up --detach --data-dir DIR` once, then ``WINDLASS_TEST_STACK=DIR pytest ...`` saves its start each time.
+Tests share it then with whatever else uses it, so they make namespaces and workflow ids of their own.
+"""
+
+
+@contextmanager
+def session_stack(folder: Path) -> Iterator[Stack]:
+    """Give the stack that `REUSE` names when it runs; otherwise one of our own, below ``folder``."""
+    if named := os.environ.get(REUSE):
+        path = Path(named)
+        yield Stack.attach(path.parent if path.is_file() else path)
+        return
+    with Stack.start(folder, report=print) as stack:
+        yield stack

@@ -1,0 +1,73 @@
+"""Time-outs and retry policies of every command the workflows issue, as named presets (design sections 4, 5 and 7)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final, TypedDict
+
+from temporalio.common import RetryPolicy
+from temporalio.workflow import ActivityCancellationType
+
+HEARTBEAT: Final = timedelta(seconds=4)
+STATUS_DELAY: Final = 1.0
+"""Seconds a step may run before what it does is written to the object's status."""
+
+HANDOVER_GRACE: Final = 30.0
+"""Seconds a running step gets when the run is due to end; then it is cancelled and stays next."""
+
+READINESS_SLACK: Final = timedelta(minutes=10)
+"""What a release may take besides waiting for readiness: apply, heal, and the queue of the helm children."""
+
+MAX_READINESS: Final = timedelta(hours=24)
+"""The longest readiness time-out the object's schema admits."""
+
+MAX_HOOK: Final = timedelta(hours=24)
+
+
+class LocalOptions(TypedDict):
+    """Options of a local activity."""
+
+    schedule_to_close_timeout: timedelta
+    start_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+
+
+class RemoteOptions(TypedDict):
+    """Options of a remote activity."""
+
+    start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    cancellation_type: ActivityCancellationType
+
+
+_BLIPS = RetryPolicy(initial_interval=timedelta(milliseconds=200), backoff_coefficient=2.0)
+_ONCE = RetryPolicy(maximum_attempts=1)  # every failure comes back: the workflow writes it down and decides
+
+QUICK: Final[LocalOptions] = {
+    # Idempotent work of a few requests; blips are retried here, the rest comes back to the workflow.
+    "schedule_to_close_timeout": timedelta(seconds=10),
+    "start_to_close_timeout": timedelta(seconds=8),
+    "retry_policy": _BLIPS,
+}
+
+DOWNLOAD: Final[RemoteOptions] = {
+    "start_to_close_timeout": timedelta(minutes=30),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+HELM_CHANGE: Final[RemoteOptions] = {
+    "start_to_close_timeout": MAX_READINESS + READINESS_SLACK,
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+HOOK_RUN: Final[RemoteOptions] = {
+    "start_to_close_timeout": MAX_HOOK,
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}

@@ -1,0 +1,408 @@
+"""`PackageLifecycle`: the whole life of one package. Read `windlass.domain.lifecycle` first."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio import workflow
+from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
+from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, Performed, perform
+from windlass.workflows._recorder import Recorder
+
+with workflow.unsafe.imports_passed_through():
+    from temporalio.exceptions import ActivityError, is_cancelled_exception
+    from windlass.activities.observe import ObserveActivities
+
+    from windlass.contracts.failures import FailureDetails
+    from windlass.contracts.lifecycle import (
+        DESIRED_CHANGED,
+        PACKAGE_LIFECYCLE,
+        DesiredChanged,
+        DumpView,
+        EventNote,
+        Failure,
+        LifecycleInput,
+        LifecycleState,
+        Order,
+        OrderResult,
+        QueuesView,
+        StatusView,
+    )
+    from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
+    from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text
+    from windlass.contracts.steps import Observation, ObserveRequest, Restored
+    from windlass.domain import conditions as cond
+    from windlass.domain.backoff import delay
+    from windlass.domain.changes import Event, cancels, classify
+    from windlass.domain.effects import on_begin, on_done
+    from windlass.domain.errors import Category, Reason
+    from windlass.domain.ids import PackageKey
+    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step, next_step
+    from windlass.domain.transitions import begin, begin_removal, done
+    from windlass.temporal.failures import failure_of
+
+OBSERVE = "Observe"
+"""The name under which a failed look at the object appears among the failures."""
+
+NOTES_KEPT = 10
+
+
+@workflow.defn(name=PACKAGE_LIFECYCLE)
+class PackageLifecycleWorkflow:
+    """Observes, decides on one step, performs it, and again; rests when there is nothing to do."""
+
+    @workflow.init
+    def __init__(self, start: LifecycleInput) -> None:
+        self._key: PackageKey = start.key
+        self._limits = start.limits
+        self._state = start.state or LifecycleState()
+        self._observed = start.state is not None
+        self._stale = True
+        self._look_at = 0.0
+        self._signals = 0
+        self._running: Next | None = None
+        self._build = workflow.info().get_current_build_id()
+        self._recorder = Recorder(start.key)
+
+    @workflow.run
+    async def run(self, start: LifecycleInput) -> None:
+        """Live until the object is gone; ``start`` was taken over in the constructor."""
+        del start
+        while True:
+            await self._look()
+            step = self._decide()
+            self._recorder.describe(self._state, step)
+            if step.step is Step.FINISH:
+                break
+            if self._handover_due(idle=step.step is Step.WAIT):
+                await self._hand_over()
+            if step.step is Step.WAIT:
+                await self._rest(step)
+            else:
+                await self._perform(step)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    @workflow.signal(name=DESIRED_CHANGED)
+    def desired_changed(self, _message: DesiredChanged) -> None:
+        """Something about the object or what it references is new: look again."""
+        self._stale = True
+        self._look_at = 0.0
+        self._signals += 1
+
+    @workflow.update
+    def retry(self, order: Order) -> OrderResult:
+        """Try the failed step again now, reading the package's source anew if it could not be loaded."""
+        failure = self._state.failure
+        if failure is None:
+            return self._answer(order, "retry", accepted=False, message="nothing has failed")
+        self._set(failure=failure.model_copy(update={"next_try": 0.0}))
+        self._stale, self._look_at = True, 0.0
+        return self._answer(order, "retry", accepted=True, message=f"{failure.step} is tried again")
+
+    @workflow.update
+    def pause(self, order: Order) -> OrderResult:
+        """Begin no further step until the order `resume`; what runs is finished, removal is not held up."""
+        if self._state.paused:
+            return self._answer(order, "pause", accepted=False, message="already paused")
+        self._set(paused=True)
+        return self._answer(order, "pause", accepted=True, message="no further step is begun")
+
+    @workflow.update
+    def resume(self, order: Order) -> OrderResult:
+        """Go on after `pause`."""
+        if not self._state.paused:
+            return self._answer(order, "resume", accepted=False, message="not paused")
+        self._set(paused=False)
+        self._stale, self._look_at = True, 0.0
+        return self._answer(order, "resume", accepted=True, message="going on")
+
+    @workflow.query
+    def status(self) -> StatusView:
+        """Phase, step, failure, conditions, orders."""
+        return status_view(self._key, self._state, self._running or self._decide())
+
+    @workflow.query
+    def queues(self) -> QueuesView:
+        """What is left to do."""
+        return queues_view(self._key, self._state, self._running)
+
+    @workflow.query
+    def dump(self) -> DumpView:
+        """The whole carried state."""
+        return DumpView(
+            key=self._key,
+            state=self._state,
+            running=step_text(self._running) if self._running else "",
+            history_events=workflow.info().get_current_history_length(),
+        )
+
+    def _answer(self, order: Order, name: str, *, accepted: bool, message: str) -> OrderResult:
+        if accepted:
+            at = datetime.fromtimestamp(int(workflow.time()), UTC)
+            record = OrderRecord(order=name, who=order.who, why=order.why, at=at)
+            self._set(orders=(*self._state.orders, record)[-ORDERS_KEPT:])
+            why = f": {order.why}" if order.why else ""
+            self._note(f"Ordered{name.capitalize()}", f"{order.who} ordered {name}{why}")
+        step = self._running or self._decide()
+        return OrderResult(accepted=accepted, phase=phase(self._state).value, step=step_text(step), message=message)
+
+    # -- the loop's four verbs -----------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """Observe the desired state if something says that it is new."""
+        if not self._lookable():
+            return
+        self._stale = False
+        request = ObserveRequest(key=self._key, restore=not self._observed)
+        try:
+            found = await workflow.execute_local_activity_method(ObserveActivities.observe, request, **QUICK)
+        except ActivityError as error:
+            self._stale = True
+            self._failed(OBSERVE, None, failure_of(error))
+            self._look_at = self._state.failure.next_try if self._state.failure else 0.0
+            return
+        self._take_in(found)
+
+    def _decide(self) -> Next:
+        """Return the next step, or why there is none now."""
+        if not self._observed:
+            return Next(step=Step.WAIT, hold=Hold.BACKOFF)
+        state = self._state
+        step = next_step(state.desired, state.progress, paused=state.paused)
+        waiting = state.failure is not None and state.failure.next_try > workflow.time()
+        if waiting and step.step not in {Step.WAIT, Step.FINISH}:
+            return Next(step=Step.WAIT, hold=Hold.BACKOFF)
+        return step
+
+    async def _perform(self, step: Next) -> None:
+        """Perform one step and fold in what it brought; failures are written down, cancellations are not."""
+        started = self._state
+        self._set(progress=begin(step, started.progress))
+        if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
+            self._change(on_begin(step))
+            self._fold(step, started, Performed(record=started.record))
+            return
+        self._change(on_begin(step))
+        self._running = step
+        task = asyncio.create_task(perform(self._key, step, self._state))
+        try:
+            wrote = await self._accompany(task, step)
+        finally:
+            self._running = None
+        try:
+            performed = await task
+        except (ActivityError, asyncio.CancelledError) as error:
+            if is_cancelled_exception(error):
+                workflow.logger.info("step cancelled", extra={"step": step.label})
+            else:
+                self._failed(step.label, step, failure_of(error))
+            return
+        if step.step is Step.UPGRADE_RELEASE and not wrote:
+            # Nobody has seen "being applied": the transition times of what was True before must not move.
+            self._set(conditions=started.conditions)
+        self._fold(step, started, performed)
+
+    async def _rest(self, step: Next) -> None:
+        """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
+        if step.hold is Hold.IDLE and not is_ready(self._state.conditions):
+            self._set(passes=self._state.passes + 1)
+            self._note("Ready", f"version {self._state.version} is running")
+        await self._write(step)
+        self._state = self._recorder.upsert(self._state)
+        self._recorder.describe(self._state, step)
+        until = [self._recorder.retry_at] if self._recorder.owes else []
+        if step.hold is Hold.BACKOFF and self._state.failure:
+            until.append(self._state.failure.next_try)
+        await self._wait(lambda: self._lookable() or self._decide() != step or bool(self._state.notes), until)
+
+    # -- beside a running step ----------------------------------------------------------------------------------
+
+    async def _accompany(self, task: asyncio.Task[Performed], step: Next) -> bool:
+        """Stay beside a running step: observe changes, cancel it when they say so, show it when it takes long.
+
+        Returns whether status was written meanwhile.
+        """
+        show_at = workflow.time() + STATUS_DELAY if step.step in REMOTE else 0.0
+        give_up_at = 0.0
+        wrote = False
+        while not task.done():
+            until = [at for at in (show_at, give_up_at, self._look_at if self._stale else 0.0) if at]
+            try:
+                await self._wait(lambda: task.done() or self._lookable() or self._handover_due(), until)
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                raise
+            if task.done():
+                break
+            if self._lookable():
+                await self._look_beside(task, step)
+            if show_at and workflow.time() >= show_at:
+                show_at, wrote = 0.0, True
+                await self._write(step)
+            if self._handover_due() and not give_up_at:
+                give_up_at = workflow.time() + HANDOVER_GRACE
+            if give_up_at and workflow.time() >= give_up_at:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        return wrote
+
+    async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
+        before = self._state
+        await self._look()
+        event = classify(before.desired, self._state.desired)
+        if not task.done() and cancels(event, step, before.progress):
+            workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    # -- small steps --------------------------------------------------------------------------------------------
+
+    def _lookable(self) -> bool:
+        return self._stale and workflow.time() >= self._look_at
+
+    async def _wait(self, condition: Callable[[], bool], until: list[float]) -> None:
+        """Wait for ``condition``, at the latest until the earliest of ``until`` (seconds since the epoch)."""
+        if not until:
+            await workflow.wait_condition(condition)
+            return
+        seconds = max(min(until) - workflow.time(), 0.001)
+        with contextlib.suppress(TimeoutError):
+            await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds))
+
+    def _take_in(self, found: Observation) -> None:
+        """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
+        if not self._observed:
+            self._observed = True
+            self._restore(found.restored or Restored(), found)
+        before = self._state
+        event = classify(before.desired, found.desired)
+        failure = before.failure
+        if failure is not None:
+            if failure.step == OBSERVE or event in {Event.REMOVED, Event.VERSION_CHANGED}:
+                failure = None
+            elif before.seen != found.seen:
+                failure = failure.model_copy(update={"next_try": 0.0})
+        self._set(
+            desired=found.desired,
+            seen=found.seen,
+            failure=failure,
+            progress=begin_removal(found.desired, before.progress),
+        )
+        if before.desired.suspended != found.desired.suspended:
+            self._note("Suspended" if found.desired.suspended else "Resumed", "spec.suspend was changed")
+
+    def _restore(self, restored: Restored, found: Observation) -> None:
+        self._set(
+            desired=found.desired,
+            progress=Progress(artifact=restored.artifact, released=restored.released, completed=restored.completed),
+            conditions=restored.conditions or cond.initial(workflow.time()),
+            orders=restored.orders,
+            paused=restored.paused,
+            record=restored.record,
+            version=restored.version,
+            release=restored.release,
+        )
+
+    def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
+        """Take over what a successful step brought."""
+        result = performed.result
+        progress = done(step, started.desired, self._state.progress, result)
+        self._set(progress=progress, record=performed.record)
+        if performed.release is not None:
+            self._set(release=performed.release)
+        if self._state.failure is not None and self._state.failure.step == step.label:
+            self._set(failure=None)
+        match step.step:
+            case Step.ADD_FINALIZER if self._state.desired.uid == started.desired.uid:
+                self._set(desired=replace(self._state.desired, finalizer=True))
+            case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
+                self._set(version=started.progress.artifact.source.version)
+            case Step.APPLY_SETTINGS if result.settings != self._state.desired.settings:
+                self._stale = True  # the step read something newer than what was observed
+            case Step.UNINSTALL_RELEASE:
+                self._set(version="", release=None)
+            case Step.RELEASE_FINALIZER:
+                self._stale = True
+                self._set(
+                    desired=Desired(),
+                    conditions=cond.initial(workflow.time()),
+                    failure=None,
+                    notes=(),
+                    seen=SeenStatus(),
+                )
+            case _:
+                pass
+        if result.superseded:
+            self._stale = True
+        self._change(on_done(step, progress, superseded=result.superseded))
+        if performed.note:
+            self._note(step.step.value, performed.note)
+
+    def _failed(self, label: str, step: Next | None, details: FailureDetails) -> None:
+        """Write a failure down with its attempt and next try, and what it means for the conditions."""
+        previous = self._state.failure
+        attempt = previous.attempt + 1 if previous and previous.step == label else 1
+        now = workflow.time()
+        # A lost worker is no fault of the step: the first tries after it do not wait.
+        category = Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+        failure = Failure(
+            step=label,
+            reason=details.reason.value,
+            message=details.message,
+            hint=details.hint,
+            actor=details.actor.value if details.actor else "",
+            attempt=attempt,
+            at=now,
+            next_try=now + delay(category, attempt, chance=workflow.random().random()),
+        )
+        self._set(failure=failure)
+        if step is not None:
+            self._change(cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message))
+        if step is not None and step.step is Step.LOAD and not self._state.progress.removing:
+            # The content in hand cannot be loaded: the next try asks the repository again.
+            self._set(progress=replace(self._state.progress, artifact=None))
+        if attempt == 1 or (previous and previous.reason != failure.reason):
+            self._note(failure.reason, f"{label}: {failure.message}", warning=True)
+        workflow.logger.warning("step failed", extra={"step": label, "reason": failure.reason, "attempt": attempt})
+
+    async def _write(self, step: Next) -> None:
+        sent = self._state.notes
+        after = await self._recorder.write(self._state, step)
+        # Orders may have come in during the write: only the writer's own fields are taken over.
+        notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
+        self._set(conditions=after.conditions, written=after.written, notes=notes)
+
+    def _handover_due(self, *, idle: bool = False) -> bool:
+        """Say whether this run has grown so long that the next one should take over."""
+        info = workflow.info()
+        long = info.get_current_history_length() >= self._limits.events or self._signals >= self._limits.signals
+        build = info.get_current_build_id()
+        return long or info.is_continue_as_new_suggested() or (idle and build != self._build)
+
+    async def _hand_over(self) -> None:
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        workflow.continue_as_new(
+            LifecycleInput(key=self._key, limits=self._limits, state=self._state),
+        )
+
+    def _change(self, changes: tuple[cond.Change, ...]) -> None:
+        self._set(
+            conditions=cond.apply(
+                self._state.conditions, changes, generation=self._state.desired.generation, now=workflow.time()
+            )
+        )
+
+    def _note(self, reason: str, note: str, *, warning: bool = False) -> None:
+        event = EventNote(type="Warning" if warning else "Normal", reason=reason, note=note, at=workflow.time())
+        self._set(notes=(*self._state.notes, event)[-NOTES_KEPT:])
+
+    def _set(self, **changes: Any) -> None:
+        self._state = self._state.model_copy(update=changes)
