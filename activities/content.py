@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from windlass.activities.inputs import repository_for
 
@@ -14,6 +15,9 @@ from windlass.domain.package import Artifact, Package, Values
 from windlass.domain.schema import Schemas, prepare_schemas
 from windlass.domain.values import compute_values
 from windlass.ports import Kube, Packages, Records
+
+VALUES_ROOT: Final = "values"
+"""What paths in errors about merged values start with."""
 
 
 @dataclass(frozen=True, kw_only=True)

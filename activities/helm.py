@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from temporalio import activity
-from windlass.activities.content import Content, Contents
+from windlass.activities.content import VALUES_ROOT, Content, Contents
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.observe import object_ref
 from windlass.activities.progress import ProgressReporter
@@ -16,7 +16,7 @@ from windlass.domain.errors import Actor, Reason, TransientError
 from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.values import VALUES_ROOT, release_values
+from windlass.domain.values import release_values
 from windlass.ports import Clock, Helm, Kube, Readiness, ReleaseOutcome, ReleaseRef
 from windlass.ports import ReleaseRequest as HelmRequest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import activity
-from windlass.activities.content import Content, Contents, State
+from windlass.activities.content import VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
 
 from windlass.contracts.record import PackageRecord
@@ -16,7 +16,7 @@ from windlass.domain.ids import hook_account_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
-from windlass.domain.values import VALUES_ROOT, base_values, camel_key
+from windlass.domain.values import base_values, camel_key
 from windlass.ports import HookAccess, HookOutput, HookRun, Hooks, ObjectPatcher
 
 

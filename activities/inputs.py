@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -97,30 +98,34 @@ async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
     )
     if obj is None:
         return None
-    return await inputs_of(kube, Application.model_validate(obj))
+    return await inputs_of(kube.get, Application.model_validate(obj))
 
 
-async def inputs_of(kube: Kube, application: Application) -> Inputs:
-    """Read what ``application`` references."""
+type Lookup = Callable[[ObjectRef], Awaitable[Object | None]]
+"""Finds one object: `Kube.get`, or a cache that a watch keeps fresh."""
+
+
+async def inputs_of(lookup: Lookup, application: Application) -> Inputs:
+    """Look up what ``application`` references."""
     namespace = application.metadata.namespace
     objects: dict[ObjectRef, Object | None] = {}
     references: list[Reference] = []
     for entry in application.spec.values_from:
         ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
         if ref not in objects:
-            objects[ref] = await kube.get(ref)
+            objects[ref] = await lookup(ref)
         references.append(Reference(entry=entry, text=_text(entry, objects[ref])))
     name = application.spec.package.repository
     return Inputs(
         application=application,
         references=tuple(references),
-        repository=await read_repository(kube, name),
+        repository=await read_repository(lookup, name),
     )
 
 
-async def read_repository(kube: Kube, name: str) -> PackageRepository | None:
-    """Read a PackageRepository; None if there is none of that name."""
-    obj = await kube.get(ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=name))
+async def read_repository(lookup: Lookup, name: str) -> PackageRepository | None:
+    """Look a PackageRepository up; None if there is none of that name."""
+    obj = await lookup(ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=name))
     return PackageRepository.model_validate(obj) if obj else None
 
 
@@ -130,7 +135,7 @@ async def repository_for(kube: Kube, source: Source) -> Repository:
     Raises:
         TransientError: REPOSITORY_NOT_FOUND; it may still come.
     """
-    repository = await read_repository(kube, source.repository)
+    repository = await read_repository(kube.get, source.repository)
     if repository is None:
         raise TransientError(
             Reason.REPOSITORY_NOT_FOUND,

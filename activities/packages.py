@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import activity
-from windlass.activities.content import Contents
+from windlass.activities.content import VALUES_ROOT, Contents
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs, repository_for
 from windlass.activities.observe import object_ref
@@ -27,7 +27,7 @@ from windlass.domain.ids import FINALIZER, hook_account_name
 from windlass.domain.lifecycle import Loaded
 from windlass.domain.package import Hook
 from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.values import VALUES_ROOT, check_settings
+from windlass.domain.values import check_settings
 from windlass.ports import HookAccess, Hooks, Kube, Packages, Records
 
 

@@ -84,6 +84,8 @@ def configure(form: Format, level: str = "info", *, stream: TextIO | None = None
         root.removeHandler(former)
     root.addHandler(handler)
     root.setLevel(level.upper())
+    # Failed activities are told by `windlass.temporal.interceptors`, in one line and in our words.
+    logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -55,7 +55,9 @@ def test_the_right_digest_does_not_make_an_unfinished_release_up_to_date(status:
 
 
 def test_what_was_healed_is_said_with_revision_and_status() -> None:
-    assert "revision 2 is pending-upgrade" in plan(history("deployed", "pending-upgrade"), up_to_date=True, absent=()).why
+    assert (
+        "revision 2 is pending-upgrade" in plan(history("deployed", "pending-upgrade"), up_to_date=True, absent=()).why
+    )
 
 
 def test_unfinished_revisions_below_the_newest_are_swept_once() -> None:
@@ -86,7 +88,8 @@ def test_an_uninstall_looks_into_every_revision_that_may_own_more(stored: tuple[
 
 
 @pytest.mark.parametrize(
-    ("count", "history_max", "expected"), [(0, 10, 0), (1, 10, 0), (9, 10, 0), (10, 10, 1), (14, 10, 5), (3, 1, 2), (1, 1, 0)]
+    ("count", "history_max", "expected"),
+    [(0, 10, 0), (1, 10, 0), (9, 10, 0), (10, 10, 1), (14, 10, 5), (3, 1, 2), (1, 1, 0)],
 )
 def test_room_is_made_for_one_more_revision(count: int, history_max: int, expected: int) -> None:
     stored = history(*["failed"] * count)

@@ -151,12 +151,15 @@ def _position(text: str, index: int) -> str:
     return f"line {line}, column {column} (byte {len(text[:index].encode(errors='replace'))})"
 
 
+_TAGS: Final = "tag:yaml.org,2002:"
+
+
 class _Loader(yaml.SafeLoader):
     """YAML 1.1 without dates. Python's own parser: deep nesting overflows libyaml's stack and ends the process."""
 
 
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAGS}timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
@@ -184,25 +187,34 @@ def _load_all(text: str) -> Iterator[Any]:
         while loader.check_node():
             node = loader.get_node()
             if node is not None:
-                _refuse_repeated_keys(node, set())
+                _settle_keys(node, set())
                 yield loader.construct_document(node)
     finally:
         loader.dispose()
 
 
-def _refuse_repeated_keys(node: yaml.Node, seen: set[int]) -> None:
+def _settle_keys(node: yaml.Node, seen: set[int]) -> None:
+    """Make keys text and refuse repeated ones, before a dict takes 1 and true for the same key."""
     if id(node) in seen:  # reached through an alias
         return
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            _make_text(key)
+            _settle_keys(value, seen)
         problem = _repeated_problem(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         if problem:
             raise MarkedYAMLError(None, None, problem, node.start_mark)
-        for _, value in node.value:
-            _refuse_repeated_keys(value, seen)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            _refuse_repeated_keys(item, seen)
+            _settle_keys(item, seen)
+
+
+def _make_text(key: yaml.Node) -> None:
+    if isinstance(key, yaml.ScalarNode) and key.tag in (f"{_TAGS}int", f"{_TAGS}float", f"{_TAGS}bool"):
+        if key.tag == f"{_TAGS}bool":
+            key.value = "true" if key.value.lower() in ("true", "yes", "on") else "false"
+        key.tag = f"{_TAGS}str"
 
 
 def _plain(value: Any, budget: Iterator[int], depth: int) -> Any:
@@ -212,7 +224,9 @@ def _plain(value: Any, budget: Iterator[int], depth: int) -> Any:
     if depth == 0:
         raise _RefusedError("nested too deeply")
     if is_object(value):
-        return {_key(key): _plain(item, budget, depth - 1) for key, item in value.items()}
+        if any(type(key) is not str for key in value):
+            raise _RefusedError("a key is not text")
+        return {key: _plain(item, budget, depth - 1) for key, item in value.items()}
     if is_list(value):
         return [_plain(item, budget, depth - 1) for item in value]
     match value:
@@ -222,15 +236,3 @@ def _plain(value: Any, budget: Iterator[int], depth: int) -> Any:
             return value
         case _:
             raise _RefusedError(f"a {type(value).__name__} is not JSON")
-
-
-def _key(key: Any) -> str:
-    match key:
-        case str():
-            return key
-        case bool():
-            return "true" if key else "false"
-        case int() | float():
-            return str(key)
-        case _:
-            raise _RefusedError("a key is not text")

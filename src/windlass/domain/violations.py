@@ -264,4 +264,4 @@ def _holds(concealed: Any, path: Path) -> bool:
             node = cast("list[Any]", node)[part]
         else:
             return not isinstance(node, dict | list)
-    return True
+    return bool(path)

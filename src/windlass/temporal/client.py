@@ -59,7 +59,7 @@ class TemporalTarget:
             PermanentError: VALIDATION_FAILED, the file or a variable cannot be read.
         """
         try:
-            loaded = ClientConfigProfile.load(profile, override_env_vars=environ)
+            loaded = ClientConfigProfile.load(profile, override_env_vars=dict(environ))
             options = loaded.to_client_connect_config()
         except (RuntimeError, OSError) as error:
             # The binding reports every fault in file or variables as RuntimeError; OSError: a certificate file.

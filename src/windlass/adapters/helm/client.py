@@ -84,6 +84,11 @@ class HelmClient:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
+    @property
+    def busy_children(self) -> tuple[int, ...]:
+        """Process ids of the warm children that work now."""
+        return self._pool.busy
+
     # -- observing -------------------------------------------------------------------------------------------------
 
     async def release(self, ref: ReleaseRef) -> Release | None:

@@ -47,6 +47,10 @@ _ROWS: Final = (
         hint="renew the credentials in the kubeconfig",
     ),
     _Row(
+        marks=("failed pre-", "failed post-"),  # a Helm hook; its text goes on like that of any late answer
+        hint="it is tried again; look at the Helm hook that it names",
+    ),
+    _Row(
         marks=(
             "cluster unreachable",
             "connection refused",
@@ -100,7 +104,7 @@ _ROWS: Final = (
         hint="use a version of the package that supports this Kubernetes",
     ),
     _Row(
-        marks=("entity too large", "too long: must have at most", "exceeds the maximum"),
+        marks=("entity too large", "too long: may not be more than", "too long: must have at most"),
         actor=Actor.AUTHOR,
         hint="Helm keeps chart and values in one Secret of at most 1 MiB compressed: make them smaller",
     ),

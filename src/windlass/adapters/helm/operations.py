@@ -22,6 +22,10 @@ UNINSTALL_SECONDS: Final = 300.0
 """Bounds one uninstall, its Helm hooks included; waiting for the objects to be gone is not part of it."""
 
 
+KILL_AFTER: Final = 2.0
+"""Seconds past its time-out after which an operation is killed; until then Helm may end by itself and say on what."""
+
+
 class Operations:
     """Runs operations and turns their failures into typed errors.
 
@@ -51,7 +55,7 @@ class Operations:
             staged(request.chart, request.digest, self._scratch, name=request.ref.name) as chart,
             _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout),
         ):
-            async with asyncio.timeout(request.timeout):
+            async with asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
                     await self._apply_by_program(request, operation, chart)
                 else:
@@ -89,7 +93,7 @@ class Operations:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
         with _typed_failures(f"Helm uninstall of {ref}", ref, {}, UNINSTALL_SECONDS):
-            async with asyncio.timeout(UNINSTALL_SECONDS):
+            async with asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
                 if has_hooks:
                     await self._program.uninstall(ref, seconds=UNINSTALL_SECONDS)
                 else:
@@ -118,7 +122,7 @@ class Operations:
             staged(request.chart, "", self._scratch, name=request.ref.name) as chart,
             _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
         ):
-            async with asyncio.timeout(request.timeout):
+            async with asyncio.timeout(request.timeout + KILL_AFTER):
                 return await self._program.render(request.ref, chart, request.values)
 
 

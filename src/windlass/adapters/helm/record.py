@@ -75,7 +75,10 @@ def _unpack(secret: Object) -> dict[str, Any]:
     text = inflate.decompress(raw, _MAX_RECORD)
     if not inflate.eof:
         raise binascii.Error("cut short, or larger than any record Helm writes")
-    return cast("dict[str, Any]", json.loads(text))
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        raise TypeError("not a map")
+    return cast("dict[str, Any]", content)
 
 
 def _record(content: Mapping[str, Any]) -> Record:
@@ -93,7 +96,7 @@ def _record(content: Mapping[str, Any]) -> Record:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value or {})
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _damaged(secret: Object) -> PermanentError:

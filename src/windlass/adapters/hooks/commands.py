@@ -24,7 +24,7 @@ def run_command(
 ) -> Command:
     """Return how to run the hook: no arguments, in the folder of its file (reference: hooks.md section 1)."""
     argv, environment = _call(root, path, home, worker)
-    return Command(argv=argv, cwd=(root / path).parent, env=environment | variables)
+    return Command(argv=argv, cwd=(root / path).parent, env={**environment, **variables})
 
 
 def _call(root: Path, path: str, home: Path, worker: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -69,15 +69,19 @@ class Lines:
         self._hidden = tuple(hidden)
         self._partial = b""
         self._overlong = False
+        self._unlogged = b""  # once nothing is logged any more, only its end is worth cutting into lines
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
 
     @property
     def tail(self) -> tuple[str, ...]:
-        """The last lines that were not blank, at most `TAIL_LINES`."""
+        """The last lines that were not blank, at most `TAIL_LINES`; complete once the stream is closed."""
         return tuple(self._tail)
 
     async def feed(self, chunk: bytes) -> None:
         """Take bytes; control goes back to the event loop between batches of lines."""
+        if self._budget.exceeded:
+            self._unlogged = (self._unlogged + chunk)[-MAX_LINE:]
+            return
         *lines, rest = chunk.split(b"\n")
         for count, line in enumerate(lines, start=1):
             self._end_line(line)
@@ -86,9 +90,11 @@ class Lines:
         self._extend(rest)
 
     async def close(self) -> None:
-        """Hand on a last line that has no end."""
-        if self._partial:
-            self._end_line(b"")
+        """Take a last line that has no end, and the last lines of what was not looked at."""
+        *lines, rest = self._unlogged.split(b"\n")
+        for line in lines:
+            self._end_line(line)
+        self._end_line(rest)
 
     def _extend(self, part: bytes) -> None:
         room = MAX_LINE - len(self._partial)

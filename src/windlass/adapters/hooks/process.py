@@ -179,15 +179,16 @@ async def _pumped(sink: Sink) -> AsyncGenerator[FileIO]:
     """Give the end of a pipe that a process writes to; what it writes goes to ``sink``."""
     reader = asyncio.StreamReader(limit=CHUNK)
     read_end, write_end = _pipe()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), read_end
-    )
-    pumping = asyncio.create_task(pump(reader, sink))
-    try:
-        yield write_end
-    finally:
-        write_end.close()
-        await to_the_end(_drain(pumping, transport))
+    with write_end:
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), read_end
+        )
+        pumping = asyncio.create_task(pump(reader, sink))
+        try:
+            yield write_end
+        finally:
+            write_end.close()
+            await to_the_end(_drain(pumping, transport))
 
 
 async def _drain(pumping: asyncio.Task[None], transport: asyncio.ReadTransport) -> None:

@@ -87,6 +87,6 @@ def create_run_files(folder: Path, run: HookRun) -> RunFiles:
     for variable, (name, content) in (inputs | outputs).items():
         path = folder / name
         path.touch(mode=0o600, exist_ok=False)
-        path.write_text(content)
+        path.write_text(content, encoding="utf-8")
         variables[variable] = str(path)
     return RunFiles(home=home, variables=variables)

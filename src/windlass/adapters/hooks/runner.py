@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -19,7 +19,7 @@ from windlass.adapters.hooks.commands import discovery_command, run_command
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines
 from windlass.adapters.hooks.outputs import collect_output
-from windlass.adapters.hooks.process import Command, Ended, run_group
+from windlass.adapters.hooks.process import run_group
 from windlass.adapters.hooks.runfiles import OutputError, create_run_files
 from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
@@ -81,72 +81,64 @@ class HookRunner:
         budget, hidden = Budget(), _tokens(run.kubeconfig)
         stdout = Lines(_line_logger(log, "stdout"), budget, hidden)
         stderr = Lines(_line_logger(log, "stderr"), budget, hidden)
-        async with self._turns, self._run_folder() as folder:
-            files = await asyncio.to_thread(create_run_files, folder, run)
-            identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
-            command = run_command(
-                run.root,
-                run.hook.path,
-                home=files.home,
-                worker=self._environment,
-                variables={**files.variables, **identity},
-            )
-            ended = await self._run(command, run, stdout, stderr)
-            if budget.exceeded:
-                log.warning("hook output cut", logged_bytes=MAX_LOGGED)
-            if ended.left_behind:
-                log.warning("hook ended before processes it had started; they were ended")
-            if ended.timed_out or ended.status:
-                _raise_failed(run, ended, stderr.tail or stdout.tail)
-            try:
-                return await asyncio.to_thread(collect_output, files, duration=ended.duration)
-            except OutputError as error:
-                raise TransientError(
-                    failure_reason(run.binding), f"{_name(run)}: {error}", hint="nothing of its output was applied"
-                ) from None
-
-    async def _run(self, command: Command, run: HookRun, stdout: Lines, stderr: Lines) -> Ended:
-        try:
-            return await run_group(
-                command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=run.hook.timeout
-            )
-        except OSError as error:
-            raise TransientError(
-                failure_reason(run.binding),
-                f"{_name(run)}: cannot be started: {error.strerror}",
-                hint="see that the worker may start processes and that the package's folder is there",
-            ) from error
+        what = f"{run.hook.path} ({run.binding.value})"
+        reason = failure_reason(run.binding)
+        with _system_errors(reason, what):
+            async with self._turns, self._run_folder() as folder:
+                files = await asyncio.to_thread(create_run_files, folder, run)
+                identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
+                command = run_command(
+                    run.root,
+                    run.hook.path,
+                    home=files.home,
+                    worker=self._environment,
+                    variables={**files.variables, **identity},
+                )
+                ended = await run_group(
+                    command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=run.hook.timeout
+                )
+                if budget.exceeded:
+                    log.warning("hook output cut", logged_bytes=MAX_LOGGED)
+                if ended.left_behind:
+                    log.warning("hook ended before processes it had started; they were ended")
+                if ended.timed_out or ended.status:
+                    how = f"timed out after {run.hook.timeout:g} s and was ended" if ended.timed_out else str(ended)
+                    raise TransientError(
+                        reason,
+                        f"{what}: {how}{_quoted(stderr.tail or stdout.tail)}",
+                        hint="correct the hook or what it depends on; it is tried again",
+                    )
+                try:
+                    return await asyncio.to_thread(collect_output, files, duration=ended.duration)
+                except OutputError as error:
+                    hint = "nothing of what it wrote was applied"
+                    raise TransientError(reason, f"{what}: {error}", hint=hint) from None
 
     async def _discover(self, root: Path, path: str) -> Hook:
         stdout = Capture(MAX_CONFIG)
         stderr = Lines(_line_logger(structlog.get_logger().bind(hook=path), "stderr"), Budget())
-        async with self._turns, self._run_folder() as folder:
-            await asyncio.to_thread(folder.mkdir, 0o700)
-            command = discovery_command(root, path, home=folder, worker=self._environment)
-            try:
+        what = f"{path} --config"
+        with _system_errors(Reason.INIT_HOOKS_FAILED, what):
+            async with self._turns, self._run_folder() as folder:
+                await asyncio.to_thread(folder.mkdir, 0o700)
+                command = discovery_command(root, path, home=folder, worker=self._environment)
                 ended = await run_group(
                     command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=DISCOVERY_TIMEOUT
                 )
-            except OSError as error:
-                raise TransientError(
-                    Reason.INIT_HOOKS_FAILED,
-                    f"{path} --config: cannot be started: {error.strerror}",
-                    hint="see that the worker may start processes and that the package's folder is there",
-                ) from error
         if ended.timed_out:
             raise TransientError(
                 Reason.INIT_HOOKS_FAILED,
-                f"{path} --config: no answer within {DISCOVERY_TIMEOUT:g} s",
+                f"{what}: no answer within {DISCOVERY_TIMEOUT:g} s",
                 hint="a hook must answer --config before it does anything else",
             )
         if ended.status:
-            _raise_undiscovered(path, str(ended) + _quoted(stderr.tail), "call it with --config to see for yourself")
+            _refuse(f"{what}: {ended}{_quoted(stderr.tail)}", "call it with --config to see for yourself")
         if stdout.overflowed:
-            _raise_undiscovered(path, f"printed more than {MAX_CONFIG} bytes", "print the configuration only")
+            _refuse(f"{what}: printed more than {MAX_CONFIG} bytes", "print the configuration only")
         try:
             text = stdout.content.decode()
         except UnicodeDecodeError as error:
-            _raise_undiscovered(path, f"not UTF-8 at byte {error.start}", "print JSON or YAML in UTF-8")
+            _refuse(f"{what}: not UTF-8 at byte {error.start}", "print JSON or YAML in UTF-8")
         return parse_config(path, text)
 
     @asynccontextmanager
@@ -172,18 +164,21 @@ def _tokens(kubeconfig: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(kubeconfig))
 
 
-def _raise_failed(run: HookRun, ended: Ended, tail: tuple[str, ...]) -> NoReturn:
-    what = f"timed out after {run.hook.timeout:g} s and was ended" if ended.timed_out else str(ended)
-    hint = "correct the hook or what it depends on; it is tried again"
-    raise TransientError(failure_reason(run.binding), f"{_name(run)}: {what}{_quoted(tail)}", hint=hint)
+@contextmanager
+def _system_errors(reason: Reason, what: str) -> Generator[None]:
+    """A full disk, too many processes or a folder that has gone are nobody's decision: they pass."""
+    try:
+        yield
+    except OSError as error:
+        raise TransientError(
+            reason,
+            f"{what}: cannot be run: {error.strerror or error}",
+            hint="see that the worker's disk has room, that it may start processes, and that the package is in place",
+        ) from error
 
 
-def _raise_undiscovered(path: str, problem: str, hint: str) -> NoReturn:
-    raise PermanentError(Reason.INIT_HOOKS_FAILED, f"{path} --config: {problem}", hint=hint, actor=Actor.AUTHOR)
-
-
-def _name(run: HookRun) -> str:
-    return f"{run.hook.path} ({run.binding.value})"
+def _refuse(message: str, hint: str) -> NoReturn:
+    raise PermanentError(Reason.INIT_HOOKS_FAILED, message, hint=hint, actor=Actor.AUTHOR)
 
 
 def _quoted(tail: tuple[str, ...]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -111,7 +112,7 @@ class KubeClient:
         answer = await self._transport.request(call, "GET", _path(resource, ref.namespace, ref.name))
         if answer.status == 404:
             return None
-        return cast("Object", _checked(call, answer).json())
+        return _parsed(call, answer)
 
     async def list(
         self,
@@ -139,7 +140,7 @@ class KubeClient:
             if answer.status == 404:
                 self._discovery.forget(resource.api_version)
                 raise failures.not_served(call, resource.api_version, resource.kind)
-            document = cast("Object", _checked(call, answer).json())
+            document = _parsed(call, answer)
             for item in cast("list[Object]", document.get("items") or []):
                 items.append({**item, "apiVersion": resource.api_version, "kind": resource.kind})
             metadata = cast("Mapping[str, str]", document["metadata"])
@@ -191,14 +192,14 @@ class KubeClient:
         resource = await self._served("create", *_kind(obj))
         namespace, name = _names(obj)
         call = _call("create", resource, namespace, name)
-        return _checked(call, await self._transport.request(call, "POST", _path(resource, namespace), body=obj)).json()
+        return _parsed(call, await self._transport.request(call, "POST", _path(resource, namespace), body=obj))
 
     async def create_subresource(self, ref: ObjectRef, subresource: str, body: Object) -> Object:
         """POST to a subresource that takes an object of another kind: ``token``, ``eviction``, ``binding``."""
         resource = await self._served("create", ref.api_version, ref.kind)
         call = _call("create", resource, ref.namespace, ref.name, subresource)
         path = _path(resource, ref.namespace, ref.name, subresource)
-        return _checked(call, await self._transport.request(call, "POST", path, body=body)).json()
+        return _parsed(call, await self._transport.request(call, "POST", path, body=body))
 
     async def replace(self, obj: Object, *, subresource: str = "") -> Object:
         """PUT; a stale resourceVersion and an object that is gone are both TransientError(API_CONFLICT)."""
@@ -209,7 +210,7 @@ class KubeClient:
         answer = await self._transport.request(call, "PUT", path, body=obj)
         if answer.status == 404:
             raise failures.rejected(call, 409, answer.body)
-        return _checked(call, answer).json()
+        return _parsed(call, answer)
 
     async def apply(self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True) -> Object:
         """Server-side apply: create or update exactly the fields of ``obj``, owned by ``field_manager``."""
@@ -224,7 +225,7 @@ class KubeClient:
             body=obj,
             content_type="application/apply-patch+yaml",
         )
-        return _checked(call, answer).json()
+        return _parsed(call, answer)
 
     async def patch(
         self, ref: ObjectRef, patch: Any, *, kind: Literal["json", "merge"], subresource: str = ""
@@ -238,7 +239,7 @@ class KubeClient:
         answer = await self._transport.request(call, "PATCH", path, body=patch, content_type=_PATCH_TYPES[kind])
         if answer.status == 404:
             return None
-        return cast("Object", _checked(call, answer).json())
+        return _parsed(call, answer)
 
     async def delete(
         self,
@@ -285,13 +286,16 @@ class KubeClient:
     async def _document(self, path: str) -> Mapping[str, Any] | None:
         call = Call(verb="get", resource=path)
         answer = await self._transport.request(call, "GET", path, limited=False)
-        return None if answer.status == 404 else _checked(call, answer).json()
+        return None if answer.status == 404 else _parsed(call, answer)
 
 
-def _checked(call: Call, answer: Answer) -> Answer:
+def _parsed(call: Call, answer: Answer) -> Object:
     if answer.status >= 400:
         raise failures.rejected(call, answer.status, answer.body)
-    return answer
+    try:
+        return cast("Object", json.loads(answer.body))
+    except ValueError:
+        raise failures.garbled(call) from None
 
 
 def _kind(obj: Object) -> tuple[str, str]:

@@ -37,6 +37,15 @@ def unreachable(call: Call, error: BaseException) -> TransientError:
     )
 
 
+def garbled(call: Call) -> TransientError:
+    """Return the error of a good answer that is not JSON. Its content is left out: nobody knows what it is."""
+    return TransientError(
+        Reason.API_UNAVAILABLE,
+        f"cannot {call}: the answer is not JSON",
+        hint="is there a proxy between here and the API server?",
+    )
+
+
 def rejected(call: Call, status: int, body: bytes) -> WindlassError:
     """Return the error for an answer with an HTTP status of 400 and above.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import socket
@@ -42,10 +43,6 @@ class Answer:
 
     status: int
     body: bytes
-
-    def json(self) -> Any:
-        """Return the parsed body."""
-        return json.loads(self.body)
 
 
 class Transport:
@@ -181,7 +178,8 @@ class Transport:
             if access.token:
                 self._authorization = f"Bearer {access.token}"
             elif access.username:
-                self._authorization = aiohttp.BasicAuth(access.username, access.password, encoding="utf-8").encode()
+                pair = f"{access.username}:{access.password}".encode()
+                self._authorization = f"Basic {base64.b64encode(pair).decode()}"
             return
         seen = self._authorized_at
         async with self._authorizing:

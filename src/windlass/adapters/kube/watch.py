@@ -35,7 +35,10 @@ async def events(
         WindlassError: any other error inside the stream.
     """
     async for line in lines(chunks):
-        parsed = cast("dict[str, Any]", json.loads(line))
+        try:
+            parsed = cast("dict[str, Any]", json.loads(line))
+        except ValueError:
+            raise failures.garbled(call) from None
         what, obj = parsed.get("type"), cast("Object", parsed.get("object") or {})
         if what in _TYPES:
             obj["apiVersion"], obj["kind"] = api_version, kind

@@ -1,0 +1,175 @@
+"""Which cluster, which Temporal, which installation: worked out once per command from flags, environment and stack.
+
+Order for each part by itself: the explicit option, the usual environment variables (KUBECONFIG, TEMPORAL_*), the
+embedded stack that runs in the data directory, the usual default file.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windlass.devstack import paths
+from windlass.devstack.stack import Stack
+from windlass.devstack.state import is_running
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import DEFAULT_INSTALLATION
+
+if TYPE_CHECKING:
+    from temporalio.client import Client
+
+    from windlass.runtime.packages import PackageLifecycles
+    from windlass.temporal.client import TemporalTarget
+    from windlass.temporal.keyring import Keyring
+
+INSTALLATION = "WINDLASS_INSTALLATION"
+SHARDS = "WINDLASS_SHARDS"
+CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
+"""Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Everything a command needs to know about where it works.
+
+    Attributes:
+        data_dir: of the embedded stack, and of workers started on this machine.
+        environ: the process's environment.
+        stack: the embedded stack, if one runs in ``data_dir``.
+    """
+
+    data_dir: Path
+    environ: Mapping[str, str]
+    stack: Stack | None
+
+    @classmethod
+    def find(cls, data_dir: Path | None = None, environ: Mapping[str, str] | None = None) -> Context:
+        """Look for a running stack in ``data_dir`` (default: `windlass.devstack.paths.data_dir`)."""
+        env = os.environ if environ is None else environ
+        folder = paths.data_dir(data_dir, env)
+        return cls(data_dir=folder, environ=env, stack=Stack(folder) if is_running(folder) else None)
+
+    @property
+    def installation(self) -> str:
+        """The installation id."""
+        return self.environ.get(INSTALLATION) or DEFAULT_INSTALLATION
+
+    @property
+    def shards(self) -> int:
+        """How many shards packages hash onto."""
+        return _number(self.environ, SHARDS, 1)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig file to use.
+
+        Raises:
+            PermanentError: there is none; says how to get one.
+        """
+        named = self.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+        if named:
+            return Path(named)
+        if self.stack is not None:
+            return self.stack.kubeconfig
+        default = Path.home() / ".kube" / "config"
+        if default.exists():
+            return default
+        raise PermanentError(
+            Reason.API_UNAVAILABLE,
+            f"no cluster: KUBECONFIG is not set and no stack runs in {self.data_dir}",
+            hint="start one with `windlass up`, or set KUBECONFIG",
+            actor=Actor.USER,
+        )
+
+    @property
+    def temporal(self) -> TemporalTarget:
+        """The Temporal server to use.
+
+        Raises:
+            PermanentError: there is none; says how to get one.
+        """
+        from windlass.temporal.client import TemporalTarget
+
+        target = TemporalTarget.from_environment(self.environ)
+        if target is not None:
+            return target
+        if self.stack is not None:
+            return TemporalTarget(address=self.stack.temporal_address)
+        raise PermanentError(
+            Reason.API_UNAVAILABLE,
+            f"no Temporal: TEMPORAL_ADDRESS is not set and no stack runs in {self.data_dir}",
+            hint="start one with `windlass up`, or set TEMPORAL_ADDRESS",
+            actor=Actor.USER,
+        )
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keyring named by the environment, else the one in the data directory (made at first use)."""
+        from windlass.temporal.keyring import Keyring
+
+        return Keyring.from_environment(self.environ) or Keyring.load_or_create(self.data_dir / "keyring.yaml")
+
+    @property
+    def ui(self) -> str:
+        """Address of the Temporal UI's page for the namespace; empty if it is not known."""
+        explicit = self.environ.get("WINDLASS_TEMPORAL_UI", "")
+        base = explicit or (self.stack.ui_url if self.stack else "")
+        return f"{base.rstrip('/')}/namespaces/{self.temporal.namespace}" if base else ""
+
+    @property
+    def helm(self) -> Path:
+        """The ``helm`` program.
+
+        Raises:
+            PermanentError: there is none.
+        """
+        named = self.environ.get("WINDLASS_HELM") or (str(self.stack.tool("helm")) if self.stack else "")
+        found = named or shutil.which("helm") or ""
+        if not found:
+            raise PermanentError(
+                Reason.API_UNAVAILABLE,
+                "the helm program was not found",
+                hint="install Helm 4, set WINDLASS_HELM, or start a stack with `windlass up`",
+                actor=Actor.ADMIN,
+            )
+        return Path(found)
+
+    @property
+    def continue_after_events(self) -> int:
+        """After how many events a lifecycle's run hands over to the next."""
+        return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
+
+    @asynccontextmanager
+    async def lifecycles(self, role: str = "cli") -> AsyncGenerator[PackageLifecycles]:
+        """Connect to Temporal and yield the façade over the package lifecycles."""
+        from windlass.contracts.lifecycle import Limits
+        from windlass.runtime.packages import PackageLifecycles
+
+        yield PackageLifecycles(
+            await self.connect(role),
+            installation=self.installation,
+            shards=self.shards,
+            limits=Limits(events=self.continue_after_events),
+        )
+
+    async def connect(self, role: str) -> Client:
+        """Connect to Temporal."""
+        from windlass.temporal.client import connect
+
+        return await connect(self.temporal, keyring=self.keyring, role=role)
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED, f"{name} is {text!r}", hint="set it to a whole number from 1", actor=Actor.USER
+        )
+    return int(text)

@@ -1,0 +1,144 @@
+"""Finds the command, loads only its module, runs it, and turns errors into one line and an exit code.
+
+Exit codes: 0 done; 1 failed (standard error says what, where, and what to do); 2 wrong usage; 130 interrupted.
+The list of commands is a table of text so that `windlass --help` loads nothing: it is done in under 150 ms.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    import typer
+
+    from windlass.domain.errors import WindlassError
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+
+DEBUG: Final = "WINDLASS_DEBUG"
+
+GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
+    # title: {command: (module, attribute, what it does)}
+    "Stack": {
+        "up": ("stack", "up", "Start Temporal and a Kubernetes control plane on this machine"),
+        "down": ("stack", "down", "Stop them"),
+        "status": ("stack", "status", "Show their parts, addresses and health"),
+        "logs": ("stack", "logs", "Show the log of one part"),
+        "doctor": ("stack", "doctor", "Say what is there, what is missing, and what to do"),
+        "demo": ("demo", "demo", "Watch packages live a whole life on the stack"),
+    },
+    "Packages": {
+        "apply": ("packages", "apply", "Create or change Applications and repositories from files"),
+        "get": ("packages", "get", "List packages"),
+        "describe": ("packages", "describe", "Tell everything about one package"),
+        "watch": ("packages", "watch", "Follow one package live"),
+        "values": ("packages", "values", "Show the merged values of one package"),
+        "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
+        "package": ("package", "app", "Check and pack package folders (lint, pack)"),
+    },
+    "Lifecycles": {
+        "retry": ("orders", "retry", "Try the failed step again now"),
+        "pause": ("orders", "pause", "Begin no further step"),
+        "resume": ("orders", "resume", "Go on after a pause"),
+        "dump": ("orders", "dump", "Show the carried state and the queue of one or all packages"),
+    },
+    "Processes": {
+        "worker": ("run", "worker", "Run package lifecycles"),
+        "watcher": ("run", "watcher", "Watch the cluster and signal the lifecycles"),
+        "codec": ("codec", "app", "Let the Temporal UI read encrypted payloads (serve)"),
+    },
+    "": {
+        "version": ("version", "version", "Show the versions of Windlass and of what it uses"),
+    },
+}
+
+COMMANDS: Final = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+
+
+def help_text() -> str:
+    """Return what `windlass --help` prints."""
+    width = max(len(name) for name in COMMANDS) + 2
+    lines = ["Usage: windlass [--debug] COMMAND [OPTIONS]", "", "Packages on Kubernetes as durable workflows.", ""]
+    for title, group in GROUPS.items():
+        if title:
+            lines.append(f"{title}:")
+        lines += [f"  {name:<{width}}{entry[2]}" for name, entry in group.items()]
+        lines.append("")
+    lines += [
+        "`windlass COMMAND --help` tells a command's options. --debug adds the trace to an error.",
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
+    ]
+    return "\n".join(lines)
+
+
+def run(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in args or bool(os.environ.get(DEBUG))
+    args = [argument for argument in args if argument != "--debug"]
+    if not args or args[0] in {"-h", "--help", "help"}:
+        sys.stdout.write(help_text() + "\n")
+        sys.exit(0)
+    if args[0] == "--version":
+        args[0] = "version"
+    name = args[0]
+    if name not in COMMANDS:
+        close = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"did you mean `windlass {close[0]}`?" if close else "see `windlass --help`"
+        _fail(f"there is no command {name!r}", hint, EXIT_USAGE)
+    _invoke(name, args[1:], debug=debug)
+
+
+def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
+    from windlass.domain.errors import WindlassError
+
+    module, attribute, _ = COMMANDS[name]
+    command: Any = getattr(importlib.import_module(f"windlass.cli.{module}"), attribute)
+    try:
+        _application(name, command)(args=args, prog_name=f"windlass {name}")
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has seen enough (`windlass get | head`); nothing is left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except (WindlassError, ExceptionGroup) as error:
+        ours = _ours(error)
+        if debug or ours is None:
+            raise
+        _fail(ours.message, ours.hint, EXIT_FAILED)
+    sys.exit(0)
+
+
+def _application(name: str, command: Any) -> typer.Typer:
+    import typer
+
+    if isinstance(command, typer.Typer):
+        command.pretty_exceptions_enable = False
+        return command
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application.command(name)(command)
+    return application
+
+
+def _ours(error: Exception) -> WindlassError | None:
+    """Return the first error of ours; task groups raise several at once."""
+    from windlass.domain.errors import WindlassError
+
+    if isinstance(error, ExceptionGroup):
+        nested: tuple[Exception, ...] = error.exceptions
+        return next((found for one in nested if (found := _ours(one)) is not None), None)
+    return error if isinstance(error, WindlassError) else None
+
+
+def _fail(message: str, hint: str, code: int) -> NoReturn:
+    sys.stderr.write(f"windlass: {message}\n")
+    if hint:
+        sys.stderr.write(f"  {hint}\n")
+    sys.exit(code)

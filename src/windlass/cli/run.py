@@ -1,0 +1,82 @@
+"""``windlass worker`` and ``windlass watcher``: the processes of an installation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+
+class Role(StrEnum):
+    """What a process does."""
+
+    WORKER = "worker"
+    WATCHER = "watcher"
+    ALL = "all"
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack and of this process.")]
+Form = Annotated[LogFormat, typer.Option("--log-format", help="For people or for machines.")]
+Level = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]
+
+
+def worker(
+    role: Annotated[Role, typer.Option(help="worker, watcher, or both in one process.")] = Role.WORKER,
+    data_dir: DataDir = None,
+    log_format: Form = LogFormat.CONSOLE,
+    log_level: Level = "info",
+) -> None:
+    """Run package lifecycles: workflows, Helm operations and hooks. Stops in order on Ctrl-C and SIGTERM."""
+    _run(role, data_dir, log_format, log_level)
+
+
+def watcher(data_dir: DataDir = None, log_format: Form = LogFormat.CONSOLE, log_level: Level = "info") -> None:
+    """Watch the cluster and signal the lifecycles. Several may run: one holds the Lease, the others wait."""
+    _run(Role.WATCHER, data_dir, log_format, log_level)
+
+
+def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
+    import asyncio
+
+    from windlass import logs
+    from windlass.cli.context import Context
+    from windlass.contracts.lifecycle import Limits
+    from windlass.worker.main import run
+    from windlass.worker.settings import Settings
+
+    logs.configure(log_format.value, log_level)
+    context = Context.find(data_dir)
+    settings = Settings(
+        installation=context.installation,
+        shards=context.shards,
+        kubeconfig=context.kubeconfig,
+        data_dir=context.data_dir / "worker",
+        helm=context.helm,
+        ui=context.ui,
+        limits=Limits(events=context.continue_after_events),
+    )
+    code = asyncio.run(
+        run(
+            settings,
+            context.temporal,
+            context.keyring,
+            work=role is not Role.WATCHER,
+            watch=role is not Role.WORKER,
+        )
+    )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Native threads of the Temporal and Helm libraries may abort the interpreter while it is torn down, which would
+    # turn a good exit into SIGABRT: everything of ours is closed by now, so leave without that.
+    os._exit(code)

@@ -1,0 +1,186 @@
+"""Package lifecycles as their users see them: signal, order, ask. CLI, web and watcher speak through this."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from temporalio.client import (
+    Client,
+    WorkflowHandle,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.service import RPCError, RPCStatusCode
+
+from windlass.contracts.lifecycle import (
+    DESIRED_CHANGED,
+    DesiredChanged,
+    DumpView,
+    LifecycleInput,
+    Limits,
+    Order,
+    OrderResult,
+    QueuesView,
+    StatusView,
+)
+from windlass.contracts.objects import SeenStatus
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.ids import (
+    PackageKey,
+    package_workflow_id,
+    package_workflow_prefix,
+    shard_of,
+    task_queue,
+)
+from windlass.temporal import search_attributes
+from windlass.workflows.package import PackageLifecycleWorkflow
+
+RPC_TIMEOUT: Final = timedelta(seconds=10)
+TASK_TIMEOUT: Final = timedelta(seconds=5)
+"""Workflow task timeout: how long a task of a killed worker stays lost (design section 7)."""
+
+
+class PackageLifecycles:
+    """The package lifecycles of one installation.
+
+    Args:
+        client: a connected Temporal client with the installation's data converter.
+        installation: the installation id.
+        shards: how many shards packages hash onto; the same in every process of an installation.
+        limits: when a run hands over to the next.
+    """
+
+    def __init__(self, client: Client, *, installation: str, shards: int = 1, limits: Limits | None = None) -> None:
+        self._client = client
+        self._installation = installation
+        self._shards = shards
+        self._limits = limits or Limits()
+
+    async def desired_changed(self, key: PackageKey, seen: SeenStatus) -> None:
+        """Tell the package's lifecycle that something is new; start the lifecycle if there is none.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        attributes = TypedSearchAttributes(
+            [
+                SearchAttributePair(search_attributes.INSTALLATION, self._installation),
+                SearchAttributePair(search_attributes.PACKAGE, key.package_id),
+                SearchAttributePair(search_attributes.KIND, key.kind.value),
+            ]
+        )
+        where = f" in {key.namespace}" if key.namespace else ""
+        try:
+            await self._client.start_workflow(
+                PackageLifecycleWorkflow.run,
+                LifecycleInput(key=key, limits=self._limits),
+                id=package_workflow_id(key),
+                task_queue=task_queue(self._installation, shard_of(key, self._shards)),
+                start_signal=DESIRED_CHANGED,
+                start_signal_args=[DesiredChanged(seen=seen)],
+                task_timeout=TASK_TIMEOUT,
+                search_attributes=attributes,
+                static_summary=f"{key.kind.value} {key.name}{where}",
+                rpc_timeout=RPC_TIMEOUT,
+            )
+        except RPCError as error:
+            raise _unavailable(key, error) from error
+
+    async def notify(self, key: PackageKey) -> bool:
+        """Tell a running lifecycle that something is new; never start one. False if none runs."""
+        try:
+            await self._handle(key).signal(
+                PackageLifecycleWorkflow.desired_changed, DesiredChanged(), rpc_timeout=RPC_TIMEOUT
+            )
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
+    async def running(self) -> set[str]:
+        """Return the workflow ids of all running package lifecycles of this installation (as visibility has them)."""
+        query = (
+            f"WorkflowType = 'PackageLifecycle' AND ExecutionStatus = 'Running' "
+            f"AND {search_attributes.INSTALLATION.name} = '{self._installation}'"
+        )
+        try:
+            return {found.id async for found in self._client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)}
+        except RPCError as error:
+            raise TransientError(
+                Reason.API_UNAVAILABLE,
+                f"Temporal does not list the lifecycles below {package_workflow_prefix(self._installation)}",
+                hint="it may still be starting; look at its log",
+            ) from error
+
+    async def retry(self, key: PackageKey, order: Order) -> OrderResult:
+        """Try the failed step again now."""
+        return await self._order(key, "retry", order)
+
+    async def pause(self, key: PackageKey, order: Order) -> OrderResult:
+        """Begin no further step."""
+        return await self._order(key, "pause", order)
+
+    async def resume(self, key: PackageKey, order: Order) -> OrderResult:
+        """Go on after a pause."""
+        return await self._order(key, "resume", order)
+
+    async def status(self, key: PackageKey) -> StatusView:
+        """Ask for phase, step, failure, conditions and orders; needs a worker."""
+        return await self._ask(key, "status", StatusView)
+
+    async def queues(self, key: PackageKey) -> QueuesView:
+        """Ask what is left to do; needs a worker."""
+        return await self._ask(key, "queues", QueuesView)
+
+    async def dump(self, key: PackageKey) -> DumpView:
+        """Ask for the whole carried state; needs a worker."""
+        return await self._ask(key, "dump", DumpView)
+
+    def _handle(self, key: PackageKey) -> WorkflowHandle[PackageLifecycleWorkflow, None]:
+        return self._client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(key))
+
+    async def _order(self, key: PackageKey, name: str, order: Order) -> OrderResult:
+        try:
+            return await self._handle(key).execute_update(name, order, result_type=OrderResult, rpc_timeout=RPC_TIMEOUT)
+        except WorkflowUpdateFailedError as error:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED, f"the order {name} for {key.package_id} was refused", actor=Actor.USER
+            ) from error
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            raise _no_worker(key, name) from error
+        except RPCError as error:
+            raise _unavailable(key, error) from error
+
+    async def _ask[V](self, key: PackageKey, name: str, view: type[V]) -> V:
+        try:
+            return await self._handle(key).query(name, result_type=view, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status in {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}:
+                raise _no_worker(key, name) from error
+            raise _unavailable(key, error) from error
+
+
+def _no_worker(key: PackageKey, what: str) -> TransientError:
+    return TransientError(
+        Reason.API_UNAVAILABLE,
+        f"no worker answered {what} for {key.package_id} within {RPC_TIMEOUT.total_seconds():.0f} s",
+        hint="start a worker: `windlass worker`",
+    )
+
+
+def _unavailable(key: PackageKey, error: RPCError) -> TransientError | PermanentError:
+    if error.status is RPCStatusCode.NOT_FOUND:
+        return PermanentError(
+            Reason.PACKAGE_NOT_FOUND,
+            f"there is no running lifecycle for {key.package_id}",
+            hint="see `windlass get`; a lifecycle is started by the watcher when the object exists",
+            actor=Actor.USER,
+        )
+    return TransientError(
+        Reason.API_UNAVAILABLE,
+        f"Temporal answers {error.status.name} for {key.package_id}",
+        hint="it may be starting or overloaded; look at its log",
+    )

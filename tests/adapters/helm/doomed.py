@@ -1,0 +1,35 @@
+"""A process that is killed while Helm works for it: ``python doomed.py REQUEST.json``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from windlass.adapters.helm.client import HelmClient
+from windlass.adapters.kube.client import KubeClient
+from windlass.ports import ReleaseRef, ReleaseRequest
+
+
+async def main(order: dict[str, Any]) -> None:
+    kubeconfig = Path(order["kubeconfig"])
+    request = ReleaseRequest(
+        ref=ReleaseRef(namespace=order["namespace"], name=order["name"]),
+        chart=Path(order["chart"]),
+        chart_has_hooks=order["has_hooks"],
+        values={"value": "doomed"},
+        digest="doomed",
+    )
+    async with (
+        KubeClient.from_kubeconfig(kubeconfig) as kube,
+        HelmClient(
+            kube=kube, kubeconfig=kubeconfig, helm=Path(order["helm"]), scratch=Path(order["scratch"]), pool_size=2
+        ) as helm,
+    ):
+        await helm.upgrade(request)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text())))

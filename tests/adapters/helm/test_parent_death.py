@@ -1,0 +1,72 @@
+"""Nothing that Helm does outlives the process it does it for, and the next process goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from adapters.helm import doomed
+from adapters.helm.scenes import Charts, Cluster, Requests, children, config_map, many, running
+from support.waiting import eventually
+
+from windlass.adapters.helm.client import HelmClient
+
+pytestmark = pytest.mark.stack
+
+HOOK = """
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: waits
+  annotations: {helm.sh/hook: pre-install}
+spec:
+  template:
+    metadata: {annotations: {windlass.dev/stage: stuck}}
+    spec: {restartPolicy: Never, containers: [{name: waits, image: busybox}]}
+"""
+
+
+@pytest.mark.parametrize("has_hooks", [False, True])
+async def test_kill_9_takes_helm_along(
+    helm: HelmClient,
+    cluster: Cluster,
+    chart: Charts,
+    request_for: Requests,
+    tmp_path: Path,
+    has_hooks: bool,
+) -> None:
+    folder = chart(config_map("a-first"), HOOK if has_hooks else many(150))
+    order = {
+        "kubeconfig": str(cluster.stack.kubeconfig),
+        "helm": str(cluster.stack.tool("helm")),
+        "scratch": str(tmp_path / "scratch"),
+        "namespace": cluster.namespace,
+        "name": cluster.release,
+        "chart": str(folder),
+        "has_hooks": has_hooks,
+    }
+    (tmp_path / "order.json").write_text(json.dumps(order))
+    process = subprocess.Popen([sys.executable, doomed.__file__, str(tmp_path / "order.json")])  # noqa: ASYNC220 - it is to die, not to be awaited
+
+    async def caught() -> bool:
+        assert process.poll() is None
+        return await cluster.status() == "pending-install"
+
+    await eventually(caught, 20, every=0.01)
+    spawned = children(process.pid)
+    assert len(spawned) == (3 if has_hooks else 2)  # two warm children, and the program
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    await eventually(lambda: not any(running(pid) for pid in spawned), 2)
+    assert await cluster.status() == "pending-install"
+
+    outcome = await helm.upgrade(request_for(chart(config_map("a-first"), name="next"), value="1"))
+
+    assert (outcome.action, outcome.release.status) == ("installed", "deployed")
+    assert "pending-install" in outcome.healed

@@ -1,0 +1,147 @@
+"""The pool of warm children, on orders that fail fast without a cluster, and on charts that never end rendering."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from adapters.helm.scenes import children, running, write_chart
+from support.waiting import eventually
+
+from windlass.adapters.helm.pool import ChildPool
+from windlass.adapters.helm.process import environment
+from windlass.adapters.helm.protocol import Order
+from windlass.domain.errors import TransientError
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+users: [{name: none, user: {}}]
+current-context: none
+"""
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """An install into a cluster that is not there."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    chart = write_chart(tmp_path / "web", "a: b")
+    return Order(operation="install", kubeconfig=str(kubeconfig), namespace="a", name="b", chart=str(chart))
+
+
+@pytest.fixture
+def hanging(tmp_path: Path, order: Order) -> Order:
+    """An install whose kubeconfig asks a credential plugin that never answers."""
+    kubeconfig = tmp_path / "hanging"
+    plugin = 'user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["600"], '
+    kubeconfig.write_text(
+        KUBECONFIG.replace("user: {}", plugin + "interactiveMode: Never}}").replace("http:", "https:")
+    )
+    return replace(order, kubeconfig=str(kubeconfig))
+
+
+@pytest.fixture
+async def pool(tmp_path: Path) -> AsyncIterator[ChildPool]:
+    async with ChildPool(1, environment(tmp_path, os.environ)) as running_pool:
+        yield running_pool
+
+
+async def test_one_child_serves_many_orders(pool: ChildPool, order: Order) -> None:
+    before = children(os.getpid())
+    replies = [await pool.run(order) for _ in range(3)]
+
+    assert all("connection refused" in reply.error for reply in replies)
+    assert children(os.getpid()) == before
+
+
+async def test_a_crashed_child_is_replaced(pool: ChildPool, order: Order, hanging: Order) -> None:
+    task = asyncio.create_task(pool.run(hanging))
+    await eventually(lambda: pool.busy, 5)
+    os.kill(pool.busy[0], signal.SIGKILL)
+
+    with pytest.raises(TransientError, match="died during install of release b in a"):
+        await task
+
+    assert "connection refused" in (await pool.run(order)).error
+
+
+async def test_a_child_that_died_while_idle_is_replaced(tmp_path: Path, order: Order) -> None:
+    before = set(children(os.getpid()))
+    async with ChildPool(1, environment(tmp_path, os.environ)) as pool:
+        (idle,) = set(children(os.getpid())) - before
+        os.kill(idle, signal.SIGKILL)
+        await eventually(lambda: not running(idle), 5)
+
+        assert "connection refused" in (await pool.run(order)).error
+
+
+async def test_cancelling_takes_the_whole_group_and_frees_the_slot(
+    pool: ChildPool, order: Order, hanging: Order
+) -> None:
+    task = asyncio.create_task(pool.run(hanging))
+    await eventually(lambda: pool.busy and children(pool.busy[0]), 5)
+    (child,) = pool.busy
+    (plugin,) = children(child)
+    started = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert time.monotonic() - started < 5
+    assert not running(child)
+    await eventually(lambda: not running(plugin), 2)
+    assert pool.busy == ()
+    assert "connection refused" in (await pool.run(order)).error
+
+
+async def test_cancelling_twice_still_waits_for_the_end(pool: ChildPool, hanging: Order) -> None:
+    task = asyncio.create_task(pool.run(hanging))
+    await eventually(lambda: pool.busy and children(pool.busy[0]), 5)
+    (child,) = pool.busy
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert not running(child)
+
+
+async def test_waiting_orders_can_be_cancelled_too(pool: ChildPool, order: Order, hanging: Order) -> None:
+    working = asyncio.create_task(pool.run(hanging))
+    await eventually(lambda: pool.busy, 5)
+    waiting = asyncio.create_task(pool.run(order))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    assert not working.done()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_leaving_the_pool_ends_every_child(tmp_path: Path) -> None:
+    before = set(children(os.getpid()))
+    async with ChildPool(2, environment(tmp_path, os.environ)):
+        started = set(children(os.getpid())) - before
+        assert len(started) == 2
+
+    assert not any(running(pid) for pid in started)
+
+
+def test_children_see_an_allow_list_of_the_environment(tmp_path: Path) -> None:
+    env = environment(tmp_path, {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "no", "KUBECONFIG": "no", "HOME": "/other"})
+
+    assert env["PATH"] == "/bin"
+    assert "no" not in env.values()
+    assert all(value.startswith(str(tmp_path)) for name, value in env.items() if name.startswith(("HELM", "HOME")))

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from windlass.adapters.hooks.outputs import collect_output
+from windlass.adapters.hooks.runfiles import (
+    CONFIG_VALUES_PATCH,
+    KUBERNETES_PATCH,
+    MAX_OUTPUT,
+    METRICS,
+    VALUES_PATCH,
+    OutputError,
+    RunFiles,
+)
+from windlass.ports import HookOutput
+
+type Written = Callable[[str, str | bytes], HookOutput]
+
+CREATE = {"operation": "Create", "object": {"kind": "Secret"}}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> RunFiles:
+    variables = {name: str(tmp_path / name) for name in (VALUES_PATCH, CONFIG_VALUES_PATCH, KUBERNETES_PATCH, METRICS)}
+    for path in variables.values():
+        Path(path).touch()
+    return RunFiles(home=tmp_path, variables=variables)
+
+
+@pytest.fixture
+def written(files: RunFiles) -> Written:
+    def write(variable: str, content: str | bytes) -> HookOutput:
+        Path(files.variables[variable]).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return collect_output(files, duration=1.5)
+
+    return write
+
+
+def test_untouched_and_removed_files_are_empty_output(files: RunFiles) -> None:
+    Path(files.variables[METRICS]).unlink()
+    output = collect_output(files, duration=1.5)
+    assert (output.values_patch, output.config_values_patch, output.operations, output.metrics) == ([], [], [], [])
+    assert output.duration == 1.5
+
+
+def test_values_patches_are_lists_and_single_operations_one_after_another(written: Written) -> None:
+    one, two, three = ({"op": "add", "path": f"/web/{key}", "value": key} for key in "abc")
+    text = json.dumps([one, two]) + json.dumps(three) + "\n[]\n"
+    assert written(VALUES_PATCH, text).values_patch == [one, two, three]
+    assert written(CONFIG_VALUES_PATCH, text).config_values_patch == [one, two, three]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CREATE) + json.dumps(CREATE),
+        "operation: Create\nobject: {kind: Secret}\n---\noperation: Create\nobject:\n  kind: Secret\n",
+    ],
+    ids=["json", "yaml"],
+)
+def test_object_operations_come_as_json_or_yaml(written: Written, text: str) -> None:
+    assert written(KUBERNETES_PATCH, text).operations == [CREATE, CREATE]
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        {"name": "a", "action": "add", "value": 1},
+        {"name": "a", "action": "set", "value": 0.5, "labels": {"x": "y"}, "group": "g"},
+        {"name": "a", "action": "observe", "value": 3, "buckets": [1, 5, 10]},
+        {"group": "g", "action": "expire"},
+        {"name": "a", "add": 1},
+        {"name": "a", "set": 1},
+    ],
+)
+def test_metrics_in_all_their_forms(written: Written, metric: dict[str, Any]) -> None:
+    assert written(METRICS, json.dumps(metric) * 2).metrics == [metric, metric]
+
+
+@pytest.mark.parametrize(
+    ("variable", "content", "says"),
+    [
+        (VALUES_PATCH, '{"op": "add"', "malformed at line 1, column 13 (byte 12)"),
+        (VALUES_PATCH, "op: add\npath: /a", "malformed at line 1, column 1 (byte 0)"),
+        (VALUES_PATCH, '[{"op": "add", "path": "/a"}, 5]', "item 2: expected an object with op and path"),
+        (VALUES_PATCH, '{"op": "add"}', "item 1: path: expected text"),
+        (VALUES_PATCH, '{"op": 1, "path": "/a"}', "item 1: op: expected text"),
+        (VALUES_PATCH, b'{"op": "\xff"}', "is not UTF-8 at byte 8"),
+        (KUBERNETES_PATCH, json.dumps([CREATE]), "document 1: a list, expected one operation per document"),
+        (KUBERNETES_PATCH, "word", "document 1: expected an object with operation"),
+        (KUBERNETES_PATCH, json.dumps(CREATE) + '{"operation": hush', "malformed at line 1, column"),
+        (KUBERNETES_PATCH, "operation: Create\nobject: [hush", "malformed at line 2, column 14"),
+        (METRICS, "[1]", "item 1: expected an object"),
+        (METRICS, '{"name": "a", "add": 1, "set": 1}', "item 1: add and set exclude each other"),
+        (METRICS, '{"name": "a", "action": "set"}', "item 1: value: expected a number"),
+        (METRICS, '{"name": "a", "action": "set", "value": true}', "item 1: value: expected a number"),
+        (METRICS, '{"name": "a", "add": "1"}', "item 1: add: expected a number"),
+        (METRICS, '{"action": "set", "value": 1}', "item 1: name: expected text"),
+        (METRICS, '{"name": "a"}', "item 1: action: expected text"),
+        (METRICS, '{"name": "a", "action": "observe", "value": 1}', "item 1: buckets: expected a list of numbers"),
+        (METRICS, '{"name": "a", "set": 1, "labels": {"x": 1}}', "item 1: labels: expected an object with text"),
+        (VALUES_PATCH, b" " * (MAX_OUTPUT + 1), "holds more than 4194304 bytes"),
+    ],
+)
+def test_malformed_output_is_named_by_file_and_place_without_its_content(
+    written: Written, variable: str, content: str | bytes, says: str
+) -> None:
+    with pytest.raises(OutputError) as caught:
+        written(variable, content)
+    assert str(caught.value).startswith(f"{variable}: {says}")
+    assert "hush" not in str(caught.value)
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text(json.dumps(CREATE))
+    Path(files.variables[KUBERNETES_PATCH]).unlink()
+    Path(files.variables[KUBERNETES_PATCH]).symlink_to(target)
+    with pytest.raises(OutputError, match="cannot be read"):
+        collect_output(files, duration=0)
+
+
+def test_a_named_pipe_in_place_of_a_file_does_not_block(files: RunFiles) -> None:
+    Path(files.variables[METRICS]).unlink()
+    os.mkfifo(files.variables[METRICS])
+    with pytest.raises(OutputError, match="is not a plain file"):
+        collect_output(files, duration=0)

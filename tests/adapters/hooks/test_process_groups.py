@@ -1,0 +1,170 @@
+"""Hooks that do not want to end: control returns soon, and nothing of the group is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.hook_package import HookPackage, Logged
+from support.waiting import eventually
+
+from windlass.adapters.hooks.runner import HookRunner
+from windlass.domain.errors import TransientError
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def pids(folder: Path) -> list[int]:
+    return [int(file.read_text()) for file in folder.glob("pid-*") if file.read_text().strip()]
+
+
+STUBBORN = """
+trap '' TERM INT HUP
+child() { trap '' TERM INT HUP; sh -c 'echo $$ > pid-'$1'; trap "" TERM; while :; do sleep 0.2; done'; }
+child a & child b &
+echo $$ > pid-main
+while :; do sleep 0.2; done
+"""
+
+
+async def started(package: HookPackage, count: int) -> list[int]:
+    folder = package.root / "hooks"
+    await eventually(lambda: len(pids(folder)) == count, 10, what=f"{count} processes")
+    return pids(folder)
+
+
+async def test_a_hook_that_never_ends_is_ended_at_its_time_limit(runner: HookRunner, package: HookPackage) -> None:
+    begin = time.monotonic()
+    with pytest.raises(TransientError, match=r"timed out after 0\.3 s and was ended, its last lines:\nworking"):
+        await runner.run(package.hook_run("echo $$ > pid-main; echo working; sleep 1000", timeout=0.3))
+    assert time.monotonic() - begin < 2
+    assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+
+
+async def test_a_time_out_lets_a_hook_clean_up(runner: HookRunner, package: HookPackage) -> None:
+    script = "trap 'echo cleaned > cleaned; exit 0' TERM; sleep 1000 & wait"
+    with pytest.raises(TransientError, match="timed out"):
+        await runner.run(package.hook_run(script, timeout=0.3))
+    assert (package.root / "hooks/cleaned").exists()
+
+
+async def test_a_hook_that_forks_and_ignores_sigterm_dies_as_a_group(runner: HookRunner, package: HookPackage) -> None:
+    begin = time.monotonic()
+    with pytest.raises(TransientError, match="timed out"):
+        await runner.run(package.hook_run(STUBBORN, timeout=1.0))
+    elapsed = time.monotonic() - begin
+    family = pids(package.root / "hooks")
+    assert len(family) == 3
+    assert not any(alive(pid) for pid in family)
+    assert 3.9 < elapsed < 6  # the limit, and three seconds of grace
+
+
+@pytest.mark.parametrize("script", ["echo $$ > pid-main; sleep 1000", STUBBORN], ids=["obedient", "stubborn"])
+async def test_cancelling_ends_the_group_within_two_seconds(
+    runner: HookRunner, package: HookPackage, script: str
+) -> None:
+    task = asyncio.create_task(runner.run(package.hook_run(script)))
+    family = await started(package, 3 if script is STUBBORN else 1)
+    begin = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - begin < 2
+    assert not any(alive(pid) for pid in family)
+
+
+async def test_cancelling_again_does_not_cut_the_killing_short(
+    runner: HookRunner, package: HookPackage, tmp_path: Path
+) -> None:
+    task = asyncio.create_task(runner.run(package.hook_run(STUBBORN)))
+    family = await started(package, 3)
+    for _ in range(5):
+        task.cancel()
+        await asyncio.sleep(0.05)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not any(alive(pid) for pid in family)
+    assert [folder for worker in (tmp_path / "runs").iterdir() for folder in worker.iterdir()] == []
+
+
+async def test_cancelling_before_the_process_is_there_starts_none(runner: HookRunner, package: HookPackage) -> None:
+    for delay in (0, 0.001, 0.002, 0.003, 0.004):
+        task = asyncio.create_task(runner.run(package.hook_run("echo $$ > pid-$$; sleep 1000")))
+        await asyncio.sleep(delay)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+
+
+async def test_a_grandchild_that_holds_stdout_does_not_hold_up_the_run(
+    runner: HookRunner, package: HookPackage, logged: Logged
+) -> None:
+    begin = time.monotonic()
+    await runner.run(package.hook_run("sh -c 'echo $$ > pid-child; sleep 1000' & echo done"))
+    assert time.monotonic() - begin < 2
+    assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+    warnings = [entry["event"] for entry in logged if entry["log_level"] == "warning"]
+    assert warnings == ["hook ended before processes it had started; they were ended"]
+
+
+async def test_one_that_left_the_group_does_not_hold_up_the_run_either(
+    runner: HookRunner, package: HookPackage
+) -> None:
+    script = "setsid sh -c 'echo $$ > pid-escaped; exec sleep 1000' & while [ ! -s pid-escaped ]; do sleep 0.01; done"
+    begin = time.monotonic()
+    await runner.run(package.hook_run(script))
+    elapsed = time.monotonic() - begin
+    (escaped,) = pids(package.root / "hooks")
+    assert alive(escaped)  # the documented limit: it is in a session of its own
+    os.kill(escaped, signal.SIGKILL)
+    assert elapsed < 3
+
+
+async def test_a_stopped_hook_is_killed_all_the_same(runner: HookRunner, package: HookPackage) -> None:
+    with pytest.raises(TransientError, match="timed out"):
+        await runner.run(package.hook_run("echo $$ > pid-main; kill -STOP $$", timeout=0.3))
+    assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+
+
+WORKER = """
+import asyncio, sys
+from pathlib import Path
+from windlass.adapters.hooks.runner import HookRunner
+from windlass.domain.package import Binding, Hook
+from windlass.ports import HookRun
+
+async def main():
+    async with HookRunner(Path(sys.argv[1]), environment={"PATH": sys.argv[3]}) as runner:
+        hook = Hook(path="hooks/hook.sh", orders={Binding.BEFORE_HELM: 1})
+        await runner.run(HookRun(
+            root=Path(sys.argv[2]), hook=hook, binding=Binding.BEFORE_HELM, context=[], values={"secret": "hush"},
+            config_values={}, kubeconfig="token: hush", namespace="prod", package_id="prod.billing"))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_worker_takes_its_hooks_and_their_files_with_it(package: HookPackage, tmp_path: Path) -> None:
+    package.write(STUBBORN)
+    runs = tmp_path / "killed"
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WORKER, str(runs), str(package.root), os.environ["PATH"]
+    )
+    family = await started(package, 3)
+    assert list(runs.glob("worker-*/run-*/values.json"))
+    worker.kill()
+    await worker.wait()
+    await eventually(lambda: not any(alive(pid) for pid in family), 5, what="the hook's processes are gone")
+    await eventually(lambda: not list(runs.iterdir()), 5, what="the run's files are gone")

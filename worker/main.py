@@ -1,0 +1,133 @@
+"""One process of an installation: signals, order of start and stop, exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import secrets
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from typing import Final
+
+import structlog
+from windlass.worker.app import run_worker
+from windlass.worker.settings import Settings
+from windlass.worker.watcher import Watcher
+
+from windlass import __version__
+from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.kube.leases import LeaseLostError, held
+from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
+from windlass.domain.ids import lease_name
+from windlass.runtime.packages import PackageLifecycles
+from windlass.temporal.client import TemporalTarget, connect
+from windlass.temporal.keyring import Keyring
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, work: bool, watch: bool) -> int:
+    """Run the worker, the watcher, or both until SIGINT or SIGTERM; return the exit code.
+
+    0 after an orderly stop, 1 when something could not be started or gave up.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    failed: list[str] = []
+    try:
+        with _claimed(settings, work=work, watch=watch) as identity:
+            client = await connect(target, keyring=keyring, role="worker" if work else "watcher")
+            async with asyncio.TaskGroup() as group:
+                if work:
+                    group.create_task(run_worker(client, settings, keyring, stop))
+                if watch:
+                    lifecycles = PackageLifecycles(
+                        client,
+                        installation=settings.installation,
+                        shards=settings.shards,
+                        limits=settings.limits,
+                    )
+                    group.create_task(_watch(settings, lifecycles, keyring, stop, identity))
+    except* WindlassError as errors:
+        failed = [str(error) for error in errors.exceptions]
+    for text in failed:
+        _log.error("giving up", error=text)
+    return EXIT_FAILED if failed else EXIT_OK
+
+
+async def _watch(
+    settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, stop: asyncio.Event, identity: str
+) -> None:
+    """Watch while holding the Lease, and wait for it again when it is lost."""
+    stopping = asyncio.create_task(stop.wait())
+    while not stop.is_set():
+        watching = asyncio.create_task(_watch_once(settings, lifecycles, keyring, identity))
+        await asyncio.wait([watching, stopping], return_when=asyncio.FIRST_COMPLETED)
+        watching.cancel()
+        try:
+            await watching
+        except LeaseLostError:
+            _log.warning("lease lost; waiting for it again")
+        except asyncio.CancelledError:
+            if not stop.is_set():
+                raise
+    stopping.cancel()
+    _log.info("watcher stopped")
+
+
+async def _watch_once(settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, identity: str) -> None:
+    async with AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(
+            KubeClient.from_kubeconfig(
+                settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-watcher/{__version__}"
+            )
+        )
+        await _ensure_namespace(kube, settings.namespace)
+        await stack.enter_async_context(
+            held(kube, settings.namespace, lease_name(settings.installation, "watcher"), identity)
+        )
+        _log.info("watcher started", installation=settings.installation)
+        await Watcher(
+            kube=kube,
+            lifecycles=lifecycles,
+            installation=settings.installation,
+            digest_key=keyring.digest_key,
+            resync=settings.resync,
+            jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
+        ).run()
+
+
+async def _ensure_namespace(kube: KubeClient, name: str) -> None:
+    await kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, field_manager="windlass")
+
+
+@contextmanager
+def _claimed(settings: Settings, *, work: bool, watch: bool) -> Iterator[str]:
+    """Hold the data directory alone, and yield an identity that is the same after a restart.
+
+    The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other
+    process has it.
+    """
+    part = "all" if work and watch else "worker" if work else "watcher"
+    path = settings.data_dir / f"{part}.lock"
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PermanentError(
+                Reason.INTERNAL,
+                f"another {part} process uses {settings.data_dir}",
+                hint="stop it, or give this one a --data-dir of its own",
+                actor=Actor.ADMIN,
+            ) from None
+        folder = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]
+        yield f"{socket.gethostname()}-{folder}"

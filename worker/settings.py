@@ -1,0 +1,42 @@
+"""What a worker and a watcher need to know, read once by whoever starts them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from windlass.contracts.lifecycle import Limits
+from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Settings of one worker or watcher process.
+
+    Attributes:
+        installation: the installation id; every name outside starts with it.
+        shards: how many shards packages hash onto; the same in every process of the installation.
+        namespace: where the installation's own objects live (Leases).
+        kubeconfig: file with the cluster and the identity to use.
+        data_dir: this process's folder: package cache, scratch files, locks.
+        helm: the ``helm`` program, 4.2 or newer.
+        ui: address of the Temporal UI's page for the namespace, empty if there is none.
+        limits: when a lifecycle hands over to its next run.
+        helm_children: warm Helm processes, each with about 40 MB of its own.
+        activities: activities at a time; hooks and Helm operations among them.
+        workflow_tasks: workflow tasks at a time.
+        resync: seconds between comparisons of all objects with what their lifecycles have seen.
+    """
+
+    installation: str = DEFAULT_INSTALLATION
+    shards: int = 1
+    namespace: str = MODULE_NAMESPACE
+    kubeconfig: Path
+    data_dir: Path
+    helm: Path
+    ui: str = ""
+    limits: Limits = field(default_factory=Limits)
+    helm_children: int = 4
+    activities: int = 100
+    workflow_tasks: int = 50
+    resync: float = 600.0

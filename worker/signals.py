@@ -1,0 +1,73 @@
+"""Signals on their way to Temporal: at most one per package, the newest wins, failures are tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Final
+
+import structlog
+
+from windlass.contracts.objects import SeenStatus
+from windlass.domain.backoff import delay
+from windlass.domain.errors import Category, WindlassError
+from windlass.domain.ids import PackageKey
+from windlass.runtime.packages import PackageLifecycles
+
+SENDERS: Final = 32
+"""Signals in flight at a time."""
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class SignalQueue:
+    """Keyed by package: a burst of changes to one object becomes one signal."""
+
+    def __init__(self, lifecycles: PackageLifecycles) -> None:
+        self._lifecycles = lifecycles
+        self._waiting: OrderedDict[PackageKey, SeenStatus] = OrderedDict()
+        self._sent: dict[PackageKey, SeenStatus] = {}
+        self._filled = asyncio.Semaphore(0)
+
+    def put(self, key: PackageKey, seen: SeenStatus, *, force: bool = False) -> bool:
+        """Queue a signal unless this very state was signalled already; return whether it was queued."""
+        if not force and self._sent.get(key) == seen:
+            return False
+        self._sent[key] = seen
+        if key not in self._waiting:
+            self._filled.release()
+        self._waiting[key] = seen
+        return True
+
+    def forget(self) -> None:
+        """Forget what was signalled: the next comparison signals every difference again."""
+        self._sent.clear()
+
+    def drop(self, key: PackageKey) -> None:
+        """Forget a package that is gone; a signal that waits for it finds nothing to send."""
+        self._sent.pop(key, None)
+        self._waiting.pop(key, None)
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(SENDERS):
+                group.create_task(self._send())
+
+    async def _send(self) -> None:
+        failures = 0
+        while True:
+            await self._filled.acquire()
+            if not self._waiting:
+                continue  # dropped meanwhile
+            key, seen = self._waiting.popitem(last=False)
+            try:
+                await self._lifecycles.desired_changed(key, seen)
+                failures = 0
+            except WindlassError as error:
+                failures += 1
+                _log.warning("signal not taken", package=key.package_id, reason=error.reason.value, error=str(error))
+                await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
+                if key not in self._waiting and self._sent.get(key) == seen:
+                    self._waiting[key] = seen
+                    self._filled.release()
