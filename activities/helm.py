@@ -78,7 +78,7 @@ class HelmActivities:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
             beat.details = "uninstalling"
             objects = await self._helm.uninstall(ref)
-            reporter = ProgressReporter(self._kube, self._clock, request.key, "", beat)
+            reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
             await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
             await reporter.clear()
         return UninstallResult(objects=len(objects))
@@ -101,7 +101,7 @@ class HelmActivities:
     async def _wait(
         self, request: ReleaseRequest, application: Application, outcome: ReleaseOutcome, beat: Beat
     ) -> bool:
-        reporter = ProgressReporter(self._kube, self._clock, request.key, request.uid, beat)
+        reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
         try:
             return await self._readiness.wait_ready(
                 outcome.objects,

@@ -20,11 +20,10 @@ EVERY: Final = 1.0
 class ProgressReporter:
     """Puts progress into the heartbeat at once and into the object's status once a second."""
 
-    def __init__(self, kube: Kube, clock: Clock, key: PackageKey, uid: str, beat: Beat) -> None:
+    def __init__(self, kube: Kube, clock: Clock, key: PackageKey, beat: Beat) -> None:
         self._kube = kube
         self._clock = clock
         self._key = key
-        self._uid = uid
         self._beat = beat
         self._next = clock.now() + EVERY
         self._shown = False
@@ -49,7 +48,7 @@ class ProgressReporter:
             await self._apply({})
 
     async def _apply(self, status: Object) -> None:
-        metadata: Object = {"name": self._key.name, "uid": self._uid}
+        metadata: Object = {"name": self._key.name}
         if self._key.namespace:
             metadata["namespace"] = self._key.namespace
         body: Object = {

@@ -30,30 +30,27 @@ class StatusActivities:
 
     @activity.defn(name="status.write")
     async def write(self, request: StatusRequest) -> StatusResult:
-        """Apply the status on the object of this uid; Events are recorded as well as can be."""
-        body: Object = {
-            "apiVersion": API_VERSION,
-            "kind": request.key.kind.value,
-            "metadata": {
-                "name": request.key.name,
-                "uid": request.uid,
-                **({"namespace": request.key.namespace} if request.key.namespace else {}),
-            },
-            "status": self._linked(request.status).model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
-        written = True
-        try:
-            await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
-        except WindlassError:
-            if await self._is_ours(request):
-                raise
-            written = False
-        await self._record(request)
-        return StatusResult(written=written)
+        """Apply the status on the object of this uid; Events are recorded as well as can be.
 
-    async def _is_ours(self, request: StatusRequest) -> bool:
+        The API server (1.36) ignores a uid in an apply of the status subresource, but honours a resourceVersion: so the
+        object is read, its uid compared, and its resourceVersion is the precondition. A conflict is tried again.
+        """
         obj = await self._kube.get(object_ref(request.key))
-        return obj is not None and obj["metadata"]["uid"] == request.uid
+        ours = obj is not None and obj["metadata"]["uid"] == request.uid
+        if obj is not None and ours:
+            body: Object = {
+                "apiVersion": API_VERSION,
+                "kind": request.key.kind.value,
+                "metadata": {
+                    "name": request.key.name,
+                    "resourceVersion": obj["metadata"]["resourceVersion"],
+                    **({"namespace": request.key.namespace} if request.key.namespace else {}),
+                },
+                "status": self._linked(request.status).model_dump(mode="json", by_alias=True, exclude_none=True),
+            }
+            await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
+        await self._record(request)
+        return StatusResult(written=ours)
 
     async def _record(self, request: StatusRequest) -> None:
         notes = [

@@ -18,7 +18,14 @@ from windlass.worker.signals import SignalQueue
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.contracts.objects import Application, SeenStatus
 from windlass.domain.errors import WindlassError
-from windlass.domain.ids import API_VERSION, FINALIZER, PackageKey, package_workflow_id
+from windlass.domain.ids import (
+    API_VERSION,
+    DEFAULT_INSTALLATION,
+    FINALIZER,
+    INSTALLATION_LABEL,
+    PackageKey,
+    package_workflow_id,
+)
 from windlass.ports import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 
@@ -105,7 +112,7 @@ class Watcher:
             if event.type == "BOOKMARK":
                 continue
             application = _application(event.object)
-            if application is None:
+            if application is None or not self._ours(application):
                 continue
             key = self._key(application)
             if event.type == "DELETED":
@@ -162,7 +169,8 @@ class Watcher:
 
     async def _take_list(self, items: list[Object]) -> None:
         await self._listed.wait()  # digests hold the repositories' specs: without their list all would look changed
-        applications = [application for item in items if (application := _application(item)) is not None]
+        found = [_application(item) for item in items]
+        applications = [application for application in found if application is not None and self._ours(application)]
         gone = self._picture.applications.keys() - {self._key(application) for application in applications}
         for key in sorted(gone, key=lambda key: key.package_id):
             await self._gone(key, self._picture.applications[key])
@@ -226,6 +234,10 @@ class Watcher:
         self._picture.applications[key] = application
         if application.spec.values_from:
             self._referenced.set()
+
+    def _ours(self, application: Application) -> bool:
+        label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+        return label == self._installation
 
     def _key(self, application: Application) -> PackageKey:
         metadata = application.metadata

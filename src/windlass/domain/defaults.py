@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import re
 from typing import Any, cast
 
 from windlass.domain.package import Values
+from windlass.domain.vocabulary import key_matches
 
 
 def fill_defaults(values: Values, schema: Values) -> Values:
@@ -52,6 +52,6 @@ def _schema_of(key: str, schema: Values) -> Any:
     if key in schema.get("properties", {}):
         return schema["properties"][key]
     for pattern, sub in schema.get("patternProperties", {}).items():
-        if re.search(pattern, key):
+        if key_matches(pattern, key):
             return sub
     return schema.get("additionalProperties")

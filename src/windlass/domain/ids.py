@@ -20,6 +20,9 @@ FINALIZER: Final = f"{GROUP}/lifecycle"
 ABANDON_ANNOTATION: Final = f"{GROUP}/abandon"
 """The documented escape hatch: with the value "true" a removal runs no hooks and leaves the release in place."""
 
+INSTALLATION_LABEL: Final = f"{GROUP}/installation"
+"""Names the installation that serves an object; without it the object belongs to `DEFAULT_INSTALLATION`."""
+
 RELEASE_NAME_MAX: Final = 53  # Helm: 63 less room for a revision suffix
 LABEL_MAX: Final = 63  # Kubernetes label values and DNS labels
 
@@ -85,7 +88,7 @@ def package_label(key: PackageKey) -> str:
 
 def record_name(key: PackageKey) -> str:
     """Return the name of the Secret that keeps what must outlive the workflow."""
-    return shorten(f"{key.installation}-package-{key.name}", RELEASE_NAME_MAX)
+    return shorten(f"{key.installation}.{key.kind.value.lower()}.{key.name}", RELEASE_NAME_MAX)
 
 
 def hook_account_name(key: PackageKey) -> str:

@@ -8,7 +8,6 @@ and output, so nobody may change an output either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 from windlass.domain import patterns
 from windlass.domain.errors import cap
 from windlass.domain.package import Values
+from windlass.domain.subschemas import SCHEMA_MAPS, composed, escape, mapping, rebuild
 from windlass.domain.vocabulary import schema_errors
 
 MAX_NODES: Final = 20_000
@@ -31,24 +31,9 @@ SETTINGS_FILES: Final = ("settings.yaml", "config-values.yaml")
 PATTERN_SOURCE: Final = "x-windlass-pattern"
 """Keeps a pattern as its author wrote it, for messages."""
 
-_SCHEMA_MAPS = ("properties", "patternProperties", "dependentSchemas")
-_SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SCHEMAS = (
-    "items",
-    "additionalProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "contains",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
-    "else",
-)
 _DEFINITIONS = ("definitions", "$defs", "components")
 _IDENTITIES = ("$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$comment")
 _DYNAMIC = ("$dynamicRef", "$recursiveRef")
-_COMPOSITION = ("allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas")
 _BOUNDS = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
 _INHERITED = ("title", "description")
 
@@ -76,7 +61,7 @@ def expand(schema: Values, *, fallback: Values | None = None) -> Values:
     document = _Document(schema, _Document(fallback) if fallback is not None else None)
     expanded = _translate(_expand(schema, document, "", ("#",)), "")
     for error in schema_errors(expanded):
-        raise SchemaError("".join(f"/{_escape(part)}" for part in error.absolute_path), cap(error.message, 300))
+        raise SchemaError("".join(f"/{escape(part)}" for part in error.absolute_path), cap(error.message, 300))
     if expanded.get("type", "object") != "object":
         raise SchemaError("/type", "the schema must describe an object (type: object)")
     return expanded
@@ -118,15 +103,15 @@ def close(schema: Values) -> Values:
     if "additionalProperties" not in out and (
         out.get("type") == "object" or "properties" in out or "patternProperties" in out
     ):
-        branches = list(_branches(out))
+        branches = list(composed(out))
         if not any(branch.get("additionalProperties") for branch in branches):
             out["additionalProperties"] = False
             for keyword in ("properties", "patternProperties"):
-                named = {name: True for branch in branches for name in _mapping(branch.get(keyword))}
+                named = {name: True for branch in branches for name in mapping(branch.get(keyword))}
                 if named:
-                    out[keyword] = {**named, **_mapping(out.get(keyword))}
+                    out[keyword] = {**named, **mapping(out.get(keyword))}
     if "properties" in out:
-        out["properties"] = {name: _close_schema(sub) for name, sub in _mapping(out["properties"]).items()}
+        out["properties"] = {name: _close_schema(sub) for name, sub in mapping(out["properties"]).items()}
     if "items" in out:
         out["items"] = _close_schema(out["items"])
     return out
@@ -136,14 +121,6 @@ def _close_schema(schema: Any) -> Any:
     return close(cast("Values", schema)) if isinstance(schema, dict) else schema
 
 
-def _branches(schema: Values) -> Iterator[Values]:
-    """Yield the schemas that describe the same object as ``schema``, at any depth."""
-    for pointer, sub in subschemas(schema):
-        if pointer.split("/")[1] in _COMPOSITION:
-            yield sub
-            yield from _branches(sub)
-
-
 def require_for_helm(prepared: Values) -> Values:
     """Return the schema that holds just before Helm runs: ``x-required-for-helm`` joins ``required`` at every level.
 
@@ -151,18 +128,6 @@ def require_for_helm(prepared: Values) -> Values:
         SchemaError: a mark is neither a name nor a list of names.
     """
     return _require_for_helm(prepared, "")
-
-
-def subschemas(schema: Values) -> list[tuple[str, Values]]:
-    """Return the schemas directly inside ``schema`` with their JSON pointers relative to it."""
-    found: list[tuple[str, Values]] = []
-
-    def note(sub: Values, pointer: str) -> Values:
-        found.append((pointer, sub))
-        return sub
-
-    _rebuild(schema, "", note)
-    return found
 
 
 # -- references ------------------------------------------------------------------------------------------------------
@@ -191,12 +156,12 @@ def _expand(schema: Values, document: _Document, where: str, trail: tuple[str, .
     for keyword in _DYNAMIC:
         if keyword in schema:
             raise SchemaError(where, f"{keyword} is not supported; use $ref")
-    for keyword in _SCHEMA_MAPS:
-        odd = [name for name in _mapping(schema.get(keyword)) if not isinstance(name, str)]
+    for keyword in SCHEMA_MAPS:
+        odd = [name for name in mapping(schema.get(keyword)) if not isinstance(name, str)]
         if odd:
             raise SchemaError(f"{where}/{keyword}", f"the name {odd[0]!r} is not text; put it in quotes")
     siblings = {key: value for key, value in schema.items() if key not in ("$ref", *_DEFINITIONS, *_IDENTITIES)}
-    expanded = _rebuild(siblings, where, lambda sub, place: _expand(sub, document, place, trail))
+    expanded = rebuild(siblings, where, lambda sub, place: _expand(sub, document, place, trail))
     if "$ref" not in schema:
         return expanded
     reference = schema["$ref"]
@@ -237,7 +202,7 @@ def _lookup(root: Values, reference: str) -> Any:
 
 def _translate(schema: Values, where: str) -> Values:
     """Rewrite what OpenAPI v3 spells differently; ``nullable`` stays, the validator knows it."""
-    out = _rebuild(schema, where, _translate)
+    out = rebuild(schema, where, _translate)
     for limit, exclusive in _BOUNDS:
         flag = out.get(exclusive)
         if isinstance(flag, bool):
@@ -257,7 +222,7 @@ def _translate(schema: Values, where: str) -> Values:
 
 
 def _require_for_helm(schema: Values, where: str) -> Values:
-    out = _rebuild(schema, where, _require_for_helm)
+    out = rebuild(schema, where, _require_for_helm)
     mark = out.get("x-required-for-helm")
     if mark is None:
         return out
@@ -270,41 +235,3 @@ def _require_for_helm(schema: Values, where: str) -> Values:
 
 def _union(first: list[str], second: list[str]) -> list[str]:
     return list(dict.fromkeys((*first, *second)))
-
-
-# -- walking ---------------------------------------------------------------------------------------------------------
-
-
-def _rebuild(schema: Values, where: str, visit: Callable[[Values, str], Values]) -> Values:
-    """Return a copy in which ``visit(subschema, pointer)`` stands for each direct subschema.
-
-    Booleans are schemas too and stay; anything else that is no schema stays as well, for the metaschema to refuse.
-    """
-    out = dict(schema)
-    for keyword in _SCHEMA_MAPS:
-        named = out.get(keyword)
-        if isinstance(named, dict):
-            out[keyword] = {
-                name: visit(cast("Values", sub), f"{where}/{keyword}/{_escape(name)}") if isinstance(sub, dict) else sub
-                for name, sub in cast("Values", named).items()
-            }
-    for keyword in _SCHEMA_LISTS:
-        listed = out.get(keyword)
-        if isinstance(listed, list):
-            out[keyword] = [
-                visit(cast("Values", sub), f"{where}/{keyword}/{index}") if isinstance(sub, dict) else sub
-                for index, sub in enumerate(cast("list[Any]", listed))
-            ]
-    for keyword in _SCHEMAS:
-        sub = out.get(keyword)
-        if isinstance(sub, dict):
-            out[keyword] = visit(cast("Values", sub), f"{where}/{keyword}")
-    return out
-
-
-def _mapping(node: Any) -> dict[Any, Any]:
-    return cast("dict[Any, Any]", node) if isinstance(node, dict) else {}
-
-
-def _escape(name: Any) -> str:
-    return str(name).replace("~", "~0").replace("/", "~1")

@@ -49,6 +49,17 @@ def translate(pattern: str) -> str:
     return source
 
 
+def matches(source: str, text: str) -> bool:
+    """Say whether a translated pattern is found in ``text``; every match of a schema's pattern goes through here.
+
+    Raises:
+        ValueError: the text is longer than `TEXT_MAX`.
+    """
+    if len(text) > TEXT_MAX:
+        raise ValueError(f"is longer than the {TEXT_MAX} characters that can be matched")
+    return re.search(source, text) is not None
+
+
 def _anchored(pattern: str) -> str:
     r"""Replace each ``$`` and ``\z`` outside a character class by Python's end of text."""
     out: list[str] = []

@@ -11,6 +11,7 @@ from windlass.domain import openapi
 from windlass.domain.defaults import fill_defaults
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.package import Package, Values
+from windlass.domain.subschemas import subschemas
 from windlass.domain.tree import MAX_DEPTH, deeper_than
 from windlass.domain.violations import Violation, explain
 from windlass.domain.vocabulary import errors
@@ -131,5 +132,5 @@ def _bad_defaults(schema: Values, where: str) -> Iterator[Violation]:
                 given=found.given,
                 allowed=found.allowed,
             )
-    for pointer, sub in openapi.subschemas(schema):
+    for pointer, sub in subschemas(schema):
         yield from _bad_defaults(sub, where + pointer)

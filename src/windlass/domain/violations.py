@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 from jsonschema import ValidationError
 
 from windlass.domain.errors import cap
-from windlass.domain.openapi import PATTERN_SOURCE, subschemas
+from windlass.domain.openapi import PATTERN_SOURCE
 from windlass.domain.package import Values
+from windlass.domain.subschemas import composed, subschemas
 
 SECRET_MARK: Final = "x-windlass-secret"  # noqa: S105 - the name of a mark, not a secret
 HIDDEN: Final = "(hidden)"
@@ -21,7 +22,6 @@ HIDDEN: Final = "(hidden)"
 _SHOWN_MAX = 60  # bytes of a given value, an allowed list or a key in a message
 _ALTERNATIVES_MAX = 3
 _PLAIN_KEY = re.compile(r"[A-Za-z_][\w-]*")
-_COMPOSITION = ("allOf", "anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas")
 
 type Path = tuple[str | int, ...]
 
@@ -216,11 +216,12 @@ def _is_secret(document: Values, path: Path) -> bool:
     All schemas that speak about a place are asked, alternatives included: the rule that is broken may stand in another
     one than the mark.
     """
-    here = list(_speaking(document))
+    here = [document, *composed(document)]
     for part in path:
         if any(_marked(schema) for schema in here):
             return True
-        here = [sub for schema in here for step in _descend(schema, part) for sub in _speaking(step)]
+        steps = [step for schema in here for step in _descend(schema, part)]
+        here = [sub for step in steps for sub in (step, *composed(step))]
     return any(_marked_within(schema) for schema in here)
 
 
@@ -230,14 +231,6 @@ def _marked(schema: Values) -> bool:
 
 def _marked_within(schema: Values) -> bool:
     return _marked(schema) or any(_marked_within(sub) for _, sub in subschemas(schema))
-
-
-def _speaking(schema: Values) -> Iterator[Values]:
-    """Yield ``schema`` and the schemas composed into it: all that speak about the same value."""
-    yield schema
-    for pointer, sub in subschemas(schema):
-        if pointer.split("/")[1] in _COMPOSITION:
-            yield from _speaking(sub)
 
 
 def _descend(schema: Values, part: str | int) -> Iterator[Values]:

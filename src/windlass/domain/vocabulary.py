@@ -38,6 +38,11 @@ def schema_errors(document: Values) -> Iterator[ValidationError]:
     return cast("Iterator[ValidationError]", _METASCHEMA.iter_errors(document))
 
 
+def key_matches(pattern: str, key: str) -> bool:
+    """Say whether a key falls under a translated ``patternProperties`` pattern; one too long to be matched does not."""
+    return len(key) <= patterns.TEXT_MAX and patterns.matches(pattern, key)
+
+
 # -- keywords --------------------------------------------------------------------------------------------------------
 
 
@@ -56,7 +61,7 @@ def _additional_properties(
     named = schema.get("properties", {})
     matched = tuple(schema.get("patternProperties", {}))
     for key, value in cast("Values", instance).items():
-        if key in named or any(re.search(pattern, key) for pattern in matched):
+        if key in named or any(key_matches(pattern, key) for pattern in matched):
             continue
         if rule is False:
             yield ValidationError("is not known", path=(key,))
@@ -64,13 +69,25 @@ def _additional_properties(
             yield from validator.descend(value, rule, path=key)
 
 
+def _pattern_properties(
+    validator: Any, rules: Values, instance: Any, _: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, rule in rules.items():
+        for key, value in cast("Values", instance).items():
+            if key_matches(pattern, key):
+                yield from validator.descend(value, rule, path=key, schema_path=pattern)
+
+
 def _pattern(_: Any, pattern: str, instance: Any, __: Mapping[str, Any]) -> Iterator[ValidationError]:
     if not isinstance(instance, str):
         return
-    if len(instance) > patterns.TEXT_MAX:
-        yield ValidationError(f"is longer than the {patterns.TEXT_MAX} characters that can be matched")
-    elif not re.search(pattern, instance):
-        yield ValidationError("does not match the pattern")
+    try:
+        if not patterns.matches(pattern, instance):
+            yield ValidationError("does not match the pattern")
+    except ValueError as error:
+        yield ValidationError(str(error))
 
 
 def _unless_null(keyword: Keyword) -> Keyword:
@@ -133,6 +150,7 @@ _OWN: dict[str, Keyword] = {
     "required": _required,
     "additionalProperties": _additional_properties,
     "pattern": _pattern,
+    "patternProperties": _pattern_properties,
 }
 # The stubs leave two optional parameters of `create` untyped.
 _create = cast("Callable[..., Any]", jsonschema_validators.create)  # pyright: ignore[reportUnknownMemberType]

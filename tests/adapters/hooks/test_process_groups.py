@@ -14,7 +14,7 @@ from support.hook_package import HookPackage, Logged
 from support.waiting import eventually
 
 from windlass.adapters.hooks.runner import HookRunner
-from windlass.domain.errors import TransientError
+from windlass.domain.errors import Reason, TransientError
 
 
 def alive(pid: int) -> bool:
@@ -27,6 +27,10 @@ def alive(pid: int) -> bool:
 
 def pids(folder: Path) -> list[int]:
     return [int(file.read_text()) for file in folder.glob("pid-*") if file.read_text().strip()]
+
+
+def run_folders(tmp_path: Path) -> list[Path]:
+    return list((tmp_path / "runs").glob("worker-*/*"))
 
 
 STUBBORN = """
@@ -95,17 +99,22 @@ async def test_cancelling_again_does_not_cut_the_killing_short(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not any(alive(pid) for pid in family)
-    assert [folder for worker in (tmp_path / "runs").iterdir() for folder in worker.iterdir()] == []
+    assert run_folders(tmp_path) == []
+    assert runner._running_guard()._groups == set()
 
 
-async def test_cancelling_before_the_process_is_there_starts_none(runner: HookRunner, package: HookPackage) -> None:
-    for delay in (0, 0.001, 0.002, 0.003, 0.004):
+async def test_cancelling_before_the_process_is_there_starts_none(
+    runner: HookRunner, package: HookPackage, tmp_path: Path
+) -> None:
+    for delay in (0, 0.0005, 0.001, 0.0015, 0.002, 0.003, 0.004, 0.006):
         task = asyncio.create_task(runner.run(package.hook_run("echo $$ > pid-$$; sleep 1000")))
         await asyncio.sleep(delay)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+        assert run_folders(tmp_path) == []
+        assert runner._running_guard()._groups == set()
 
 
 async def test_a_grandchild_that_holds_stdout_does_not_hold_up_the_run(
@@ -136,6 +145,22 @@ async def test_a_stopped_hook_is_killed_all_the_same(runner: HookRunner, package
     with pytest.raises(TransientError, match="timed out"):
         await runner.run(package.hook_run("echo $$ > pid-main; kill -STOP $$", timeout=0.3))
     assert not any(alive(pid) for pid in pids(package.root / "hooks"))
+
+
+async def test_a_hook_starts_only_once_the_guard_knows_of_it(
+    runner: HookRunner, package: HookPackage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[int] = []
+
+    def watch(group: int) -> None:
+        groups.append(group)
+        raise TransientError(Reason.INTERNAL, "the guard was killed at this very moment")
+
+    monkeypatch.setattr(runner._running_guard(), "watch", watch)
+    with pytest.raises(TransientError, match="at this very moment"):
+        await runner.run(package.hook_run("echo > ran"))
+    assert not (package.root / "hooks/ran").exists()
+    assert [alive(group) for group in groups] == [False]
 
 
 WORKER = """

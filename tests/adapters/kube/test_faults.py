@@ -12,6 +12,7 @@ from aiohttp import web
 from support.scripted_api import ScriptedApi, answer, stream
 
 from windlass.adapters.kube.reflector import Listed, list_and_watch
+from windlass.adapters.kube.transport import CONCURRENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.ports import Object, ObjectRef, WatchEvent, WatchExpiredError
 
@@ -185,6 +186,28 @@ async def test_a_silent_stream_is_cut(api: ScriptedApi) -> None:
 
 async def _wait(event: asyncio.Event) -> None:
     await event.wait()
+
+
+async def test_a_burst_of_requests_opens_few_connections_and_waits_for_no_watch(api: ScriptedApi) -> None:
+    never = asyncio.Event()
+    busy = most = 0
+
+    async def slow(_request: web.Request) -> web.StreamResponse:
+        nonlocal busy, most
+        busy += 1
+        most = max(most, busy)
+        await asyncio.sleep(0.01)
+        busy -= 1
+        return web.json_response({"metadata": {}})
+
+    watches = CONCURRENT + 3
+    api.script = [stream(line("ADDED"), then=lambda: _wait(never))] * watches + [slow] * 100
+    async with api.client() as kube:
+        streams = [kube.watch("v1", "ConfigMap", resource_version="7") for _ in range(watches)]
+        await asyncio.gather(*(anext(each) for each in streams))
+        await asyncio.gather(*(kube.get(REF) for _ in range(100)))
+        await asyncio.gather(*(each.aclose() for each in streams))
+    assert 1 < most <= CONCURRENT
 
 
 async def test_reflector_relists_after_expiry_and_resumes_after_a_cut(api: ScriptedApi) -> None:

@@ -26,7 +26,8 @@ CANCEL_GRACE: Final = 1.0
 """Seconds between SIGTERM and SIGKILL after a cancel, and for what a hook leaves behind when it ends."""
 
 _DRAIN: Final = 0.2  # seconds for what is left in the pipes once the group is gone
-_POLL: Final = 0.02  # seconds; only the group's leader is our child, nothing tells us of the others' end
+_FIRST_PAUSE: Final = 0.005  # seconds between looks at a group, doubled each time
+_LONGEST_PAUSE: Final = 0.1  # seconds; a look reads /proc
 _STUCK: Final = 5.0  # seconds after SIGKILL before the log says that the kernel holds a process
 
 _SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)", 127: " (a program was not found)"}
@@ -109,8 +110,7 @@ async def _supervise(process: asyncio.subprocess.Process, guard: Guard, opener: 
     except TimeoutError:
         grace, timed_out = TIMEOUT_GRACE, True
     finally:
-        left_behind = await to_the_end(_end_group(process, grace))
-        guard.forget(process.pid)
+        left_behind = await to_the_end(_end_group(process, guard, grace))
     return Ended(
         status=process.returncode or 0,
         duration=loop.time() - started,
@@ -119,27 +119,31 @@ async def _supervise(process: asyncio.subprocess.Process, guard: Guard, opener: 
     )
 
 
-async def _end_group(process: asyncio.subprocess.Process, grace: float) -> bool:
+async def _end_group(process: asyncio.subprocess.Process, guard: Guard, grace: float) -> bool:
     """End whatever still runs in the group and wait until it is gone; say whether there was anything."""
     group = process.pid
-    if process.returncode is not None and not _alive(group):
-        return False
-    _send(group, signal.SIGTERM)
-    if not await _gone(process, grace):
-        _send(group, signal.SIGKILL)
-        while not await _gone(process, _STUCK):
-            structlog.get_logger().warning("killed process does not end, the kernel holds it", group=group)
+    left_behind = process.returncode is None or _alive(group)
+    if left_behind:
+        _send(group, signal.SIGTERM)
+        if not await _gone(process, grace):
             _send(group, signal.SIGKILL)
-    return True
+            while not await _gone(process, _STUCK):
+                structlog.get_logger().warning("killed process does not end, the kernel holds it", group=group)
+                _send(group, signal.SIGKILL)
+    guard.forget(group)
+    return left_behind
 
 
 async def _gone(process: asyncio.subprocess.Process, within: float) -> bool:
+    """Look until the group is gone or ``within`` seconds are over; only its leader is our child and tells us itself."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within
+    pause = _FIRST_PAUSE
     while process.returncode is None or _alive(process.pid):
         if loop.time() >= end:
             return False
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
     return True
 
 

@@ -85,7 +85,7 @@ class HookRunner:
         reason = failure_reason(run.binding)
         with _system_errors(reason, what):
             async with self._turns, self._run_folder() as folder:
-                files = await asyncio.to_thread(create_run_files, folder, run)
+                files = await to_the_end(asyncio.to_thread(create_run_files, folder, run))
                 identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
                 command = run_command(
                     run.root,
@@ -120,7 +120,7 @@ class HookRunner:
         what = f"{path} --config"
         with _system_errors(Reason.INIT_HOOKS_FAILED, what):
             async with self._turns, self._run_folder() as folder:
-                await asyncio.to_thread(folder.mkdir, 0o700)
+                await to_the_end(asyncio.to_thread(folder.mkdir, 0o700))
                 command = discovery_command(root, path, home=folder, worker=self._environment)
                 ended = await run_group(
                     command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=DISCOVERY_TIMEOUT

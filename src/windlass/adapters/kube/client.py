@@ -263,7 +263,7 @@ class KubeClient:
         if answer.status == 409:
             # Either the precondition failed, or it is a namespace that is being deleted already.
             return await self._going(ref, uid, failures.rejected(call, answer.status, answer.body))
-        _checked(call, answer)
+        _parsed(call, answer)
         return True
 
     async def _going(self, ref: ObjectRef, uid: str, conflict: WindlassError) -> bool:

@@ -32,6 +32,9 @@ RETRIES: Final = 3
 RETRY_AFTER_MAX: Final = 5.0
 """Seconds; a longer wish goes back to the caller, who has its own back-off."""
 
+CONCURRENT: Final = 32
+"""Requests in flight at once, streams apart. A burst of hundreds would be hundreds of TLS handshakes and time out."""
+
 _REQUEST: Final = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=5.0)
 _KEEPALIVE_SECONDS: Final = 15.0  # well below the server's idle limit, so that no request meets a closing connection
 _TOKEN_FILE_SECONDS: Final = 60.0  # projected tokens rotate at 80 % of their life of at least ten minutes
@@ -65,6 +68,7 @@ class Transport:
         self._authorization = ""
         self._authorized_at = 0.0
         self._authorizing = asyncio.Lock()
+        self._slots = asyncio.Semaphore(CONCURRENT)
 
     async def open(self) -> None:
         """Open the session; nothing is sent yet."""
@@ -103,12 +107,14 @@ class Transport:
             TransientError: API_UNAVAILABLE, no answer.
             PermanentError: FORBIDDEN, no credentials to be had.
         """
-        data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        data = None if body is None else json.dumps(body).encode()
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
         renewed = False
         retries = 0
         while True:
-            async with self._send(call, method, path, query, data, headers, limited=limited) as response:
+            if limited:
+                await self._bucket.take()
+            async with self._slots, self._send(call, method, path, query, data, headers) as response:
                 status, retry_after = response.status, _retry_after(response)
                 answer = Answer(status=status, body=await response.read())
             if status == 401 and not renewed and self._renewable:
@@ -126,6 +132,7 @@ class Transport:
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         """Open a long answer; reading it fails with TransientError after ``silence`` seconds without a byte."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=silence)
+        await self._bucket.take()
         async with self._send(call, "GET", path, query, None, {"Accept": accept}, timeout=timeout) as response:
             if response.status == 401 and self._renewable:
                 await self._authorize(renew=True)  # for the caller's next try
@@ -141,14 +148,11 @@ class Transport:
         data: bytes | None,
         headers: Mapping[str, str],
         *,
-        limited: bool = True,
         timeout: aiohttp.ClientTimeout = _REQUEST,  # noqa: ASYNC109 - handed to the HTTP client
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         if self._session is None:
             raise RuntimeError("the Kubernetes client is used outside its `async with` block")
         await self._authorize()
-        if limited:
-            await self._bucket.take()
         if self._authorization:
             headers = {**headers, "Authorization": self._authorization}
         try:
