@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from windlass.activities.inputs import repository_for
-
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import content_digest
 from windlass.domain.ids import PackageKey

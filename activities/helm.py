@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from temporalio import activity
+
 from windlass.activities.content import VALUES_ROOT, Content, Contents
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.observe import object_ref
 from windlass.activities.progress import ProgressReporter
-
 from windlass.contracts.objects import Application
 from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import activity
+
 from windlass.activities.content import VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
-
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from temporalio import activity
-from windlass.activities.inputs import read_inputs
 
+from windlass.activities.inputs import read_inputs
 from windlass.contracts.objects import Application, SeenStatus
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from temporalio import activity
+
 from windlass.activities.content import VALUES_ROOT, Contents
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs, repository_for
 from windlass.activities.observe import object_ref
-
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,

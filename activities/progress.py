@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from windlass.activities.heartbeat import Beat
-
 from windlass.contracts.objects import ProgressStatus
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import structlog
 from temporalio import activity
-from windlass.activities.observe import object_ref
 
+from windlass.activities.observe import object_ref
 from windlass.contracts.objects import ApplicationStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import WindlassError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.stack import session_stack
 
+from support.stack import session_stack
 from windlass.devstack.stack import Stack
 
 

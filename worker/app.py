@@ -13,29 +13,29 @@ from typing import Any, Final
 import structlog
 from temporalio.client import Client
 from temporalio.worker import Worker
+
+from windlass import __version__
 from windlass.activities.content import Contents
 from windlass.activities.helm import HelmActivities
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.packages import PackageActivities
 from windlass.activities.status import StatusActivities
-from windlass.adapters.packages.store import PackageStore
-from windlass.worker.sandbox import workflow_runner
-from windlass.worker.settings import Settings
-from windlass.workflows.package import PackageLifecycleWorkflow
-
-from windlass import __version__
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.events import EventRecorder
+from windlass.adapters.kube.events import KubeEventLog
 from windlass.adapters.kube.patcher import KubePatcher
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
+from windlass.adapters.packages.store import PackageStore
 from windlass.domain.ids import package_workflow_prefix, task_queue
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
+from windlass.worker.sandbox import workflow_runner
+from windlass.worker.settings import Settings
+from windlass.workflows.package import PackageLifecycleWorkflow
 
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
@@ -106,7 +106,7 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncIterator[list
             digest_key=keyring.digest_key,
         )
         hook = HookActivities(hooks=hooks, access=access, patcher=KubePatcher(objects), contents=contents)
-        status = StatusActivities(kube, EventRecorder(kube), settings.ui)
+        status = StatusActivities(kube, KubeEventLog(kube), settings.ui)
         yield [
             observe.observe,
             package.add_finalizer,

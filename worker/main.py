@@ -13,9 +13,6 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import Final
 
 import structlog
-from windlass.worker.app import run_worker
-from windlass.worker.settings import Settings
-from windlass.worker.watcher import Watcher
 
 from windlass import __version__
 from windlass.adapters.kube.client import KubeClient
@@ -25,6 +22,9 @@ from windlass.domain.ids import lease_name
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
+from windlass.worker.app import run_worker
+from windlass.worker.settings import Settings
+from windlass.worker.watcher import Watcher
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1

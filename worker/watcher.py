@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
-from windlass.activities.inputs import inputs_of
-from windlass.worker.signals import SignalQueue
 
+from windlass.activities.inputs import inputs_of
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.contracts.objects import Application, SeenStatus
 from windlass.domain.errors import WindlassError
@@ -28,6 +27,7 @@ from windlass.domain.ids import (
 )
 from windlass.ports import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
+from windlass.worker.signals import SignalQueue
 
 REFERENCED: Final = ("ConfigMap", "Secret")
 RELEASES: Final = "type!=helm.sh/release.v1"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from temporalio import workflow
+
 from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, QUICK
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.helm import HelmActivities
     from windlass.activities.hooks import HookActivities
     from windlass.activities.packages import PackageActivities
-
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import ReleaseStatus
     from windlass.contracts.record import RecordRef

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from temporalio import workflow
+
 from windlass.workflows._options import QUICK
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import ActivityError
-    from windlass.activities.status import StatusActivities
 
+    from windlass.activities.status import StatusActivities
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import WorkflowStatus
     from windlass.contracts.status import (

@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
+
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, Performed, perform
 from windlass.workflows._recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import ActivityError, is_cancelled_exception
-    from windlass.activities.observe import ObserveActivities
 
+    from windlass.activities.observe import ObserveActivities
     from windlass.contracts.failures import FailureDetails
     from windlass.contracts.lifecycle import (
         DESIRED_CHANGED,

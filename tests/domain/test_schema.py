@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.schemas import of, prepared, schemas, texts
 
+from support.schemas import of, prepared, schemas, texts
 from windlass.domain import openapi
 from windlass.domain.defaults import fill_defaults
 from windlass.domain.errors import Actor, PermanentError, Reason

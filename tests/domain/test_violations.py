@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.schemas import of, prepared, texts
 
+from support.schemas import of, prepared, texts
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.package import Values
 from windlass.domain.schema import (

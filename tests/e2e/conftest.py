@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from support.installation import Installation, installed
 
+from support.installation import Installation, installed
 from windlass.devstack.stack import Stack
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from support.installation import Installation, condition, write_greeter, write_package
 from support.waiting import eventually
-
 from windlass.domain.ids import FINALIZER, record_name
 
 

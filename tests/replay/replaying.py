@@ -11,10 +11,10 @@ from replay.keyring import REPLAY_KEYRING
 from replay.paths import started
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
-from windlass.worker.sandbox import workflow_runner
 
 from windlass import workflows as package
 from windlass.temporal.converter import data_converter
+from windlass.worker.sandbox import workflow_runner
 
 
 def workflow_classes() -> list[type]:

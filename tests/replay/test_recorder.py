@@ -17,12 +17,12 @@ from temporal.sample_edited import CarelesslyEdited
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
-from windlass.worker.sandbox import workflow_runner
 
 from windlass.devstack.stack import Stack
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.interceptors import FailureInterceptor
 from windlass.temporal.keyring import Keyring
+from windlass.worker.sandbox import workflow_runner
 
 pytestmark = pytest.mark.stack
 

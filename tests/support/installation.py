@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from support.waiting import eventually
 from temporalio.client import Client, WorkflowHistory
 
+from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack

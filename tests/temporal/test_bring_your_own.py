@@ -14,13 +14,13 @@ from uuid import uuid4
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from replay.keyring import REPLAY_KEYRING
-from support.waiting import eventually
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
 
+from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, WindlassError
 from windlass.temporal import search_attributes

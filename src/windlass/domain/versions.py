@@ -69,6 +69,18 @@ def parse_version(text: str) -> Version:
         raise VersionRangeError(f"{text!r} is not a semantic version") from None
 
 
+def parse_exact(text: str) -> Version:
+    """Read one version in its only spelling: Semantic Versioning 2.0.0 without a leading ``v``.
+
+    Raises:
+        VersionRangeError: it is no version, or not spelled that way.
+    """
+    try:
+        return Version.parse(text)
+    except ValueError:
+        raise VersionRangeError(f"{text!r} is not an exact semantic version") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Interval:
     """Versions from ``low`` on, up to but not including ``high`` (no end if it is None)."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many, running
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref

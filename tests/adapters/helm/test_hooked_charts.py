@@ -8,8 +8,8 @@ import time
 
 import pytest
 from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, config_map, running
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Reason, TransientError
 from windlass.ports import ReleaseRef

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from adapters.helm import doomed
 from adapters.helm.scenes import Charts, Cluster, Requests, children, config_map, many, running
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 
 pytestmark = pytest.mark.stack

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from adapters.helm.scenes import children, running, write_chart
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.helm.pool import ChildPool
 from windlass.adapters.helm.process import environment
 from windlass.adapters.helm.protocol import Order

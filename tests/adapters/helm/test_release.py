@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.ports import ObjectRef, ReleaseRef

@@ -44,9 +44,7 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def test_twenty_releases_at_once(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
-) -> None:
+async def test_twenty_releases_at_once(helm: HelmClient, chart: Charts, request_for: Requests) -> None:
     folder = chart(config_map("{{ .Release.Name }}"), OBJECTS)
     first = [
         replace(request, ref=replace(request.ref, name=f"web-{number}"))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import structlog
-from support.hook_package import HookPackage, Logged
 
+from support.hook_package import HookPackage, Logged
 from windlass.adapters.hooks.runner import HookRunner
 
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.hook_package import HookPackage
 
+from support.hook_package import HookPackage
 from windlass.adapters.hooks import runner as runner_module
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support.hook_package import HookPackage, Logged
 from support.waiting import eventually
-
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Reason, TransientError
 

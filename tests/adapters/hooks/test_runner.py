@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from support.hook_package import HookPackage, Logged
 from support.waiting import eventually
-
 from windlass.adapters.hooks import process
 from windlass.adapters.hooks import runner as runner_module
 from windlass.adapters.hooks.output import LINE_COST, MAX_LOGGED

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest_asyncio
-from support.scripted_api import ScriptedApi, scripted_api
 
+from support.scripted_api import ScriptedApi, scripted_api
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
 from windlass.ports import ObjectRef

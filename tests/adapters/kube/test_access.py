@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 import yaml
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.kube.access import TOKEN_SECONDS, KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError

@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.events import CONTROLLER, NOTE_MAX, EventNote, record
+from windlass.adapters.kube.events import CONTROLLER, NOTE_MAX, KubeEventLog
 from windlass.domain.errors import Reason, TransientError
-from windlass.ports import Kube, ObjectRef
+from windlass.ports import EventNote, Kube, ObjectRef
 
 
 def note(namespace: str, **fields: Any) -> EventNote:
@@ -32,8 +32,8 @@ async def recorded(kube: KubeClient, namespace: str) -> list[dict[str, Any]]:
 
 async def test_an_event_recorded_twice_is_one(kube: KubeClient, namespace: str) -> None:
     first, later = note(namespace), note(namespace, at=1_790_000_001.0)
-    await record(kube, [first, first])
-    await record(kube, [first, later])
+    await KubeEventLog(kube).record([first, first])
+    await KubeEventLog(kube).record([first, later])
     events = await recorded(kube, namespace)
     assert len(events) == 2
     found = min(events, key=lambda event: event["eventTime"])
@@ -50,7 +50,7 @@ async def test_an_event_recorded_twice_is_one(kube: KubeClient, namespace: str) 
 
 
 async def test_a_long_note_is_cut_at_what_the_server_takes(kube: KubeClient, namespace: str) -> None:
-    await record(kube, [note(namespace, note="ä" * 5000)])
+    await KubeEventLog(kube).record([note(namespace, note="ä" * 5000)])
     (event,) = await recorded(kube, namespace)
     assert 900 < len(event["note"].encode()) <= NOTE_MAX
     assert event["note"].startswith("ää")
@@ -58,12 +58,12 @@ async def test_a_long_note_is_cut_at_what_the_server_takes(kube: KubeClient, nam
 
 async def test_a_long_name_still_makes_a_valid_event(kube: KubeClient, namespace: str) -> None:
     where = ObjectRef(api_version="v1", kind="ConfigMap", namespace=namespace, name="x" * 253)
-    await record(kube, [note(namespace, regarding=where)])
+    await KubeEventLog(kube).record([note(namespace, regarding=where)])
     assert len(await recorded(kube, namespace)) == 1
 
 
 async def test_events_of_a_namespace_that_is_gone_are_dropped(kube: KubeClient) -> None:
-    await record(kube, [note("absent-for-ever")])
+    await KubeEventLog(kube).record([note("absent-for-ever")])
 
 
 async def test_other_errors_are_told() -> None:
@@ -74,4 +74,4 @@ async def test_other_errors_are_told() -> None:
             raise TransientError(Reason.API_UNAVAILABLE, "away")
 
     with pytest.raises(TransientError, match="away"):
-        await record(cast("Kube", Away()), [note("shop")])
+        await KubeEventLog(cast("Kube", Away()), [note("shop")])

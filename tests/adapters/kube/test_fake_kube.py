@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from support.fake_kube import FakeKube
 
+from support.fake_kube import FakeKube
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support.scripted_api import ScriptedApi, answer, stream
 
+from support.scripted_api import ScriptedApi, answer, stream
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.adapters.kube.transport import CONCURRENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError

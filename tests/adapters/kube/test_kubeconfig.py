@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from support.scripted_api import ScriptedApi, answer
 
+from support.scripted_api import ScriptedApi, answer
 from windlass.adapters.kube import kubeconfig
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess

@@ -7,8 +7,8 @@ import time
 from typing import Any, cast
 
 import pytest
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import LeaseLostError, held
 from windlass.domain.errors import Reason, TransientError

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from support.fake_kube import FakeKube
 
+from support.fake_kube import FakeKube
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.patcher import KubePatcher
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError

@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.waiting import eventually
 
+from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError

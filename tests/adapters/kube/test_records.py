@@ -7,8 +7,8 @@ import uuid
 from typing import Any
 
 import pytest
-from support.fake_kube import FakeKube
 
+from support.fake_kube import FakeKube
 from windlass.adapters.kube import records
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.records import RecordStore

@@ -27,32 +27,46 @@ SESSION_SECONDS: Final = 2.0
 """How long one view of the cluster's API (discovery, ``.Capabilities``) serves. Building it costs 15 ms of CPU and two
 round trips; a chart rendered now sees the API at most this much earlier."""
 
+SESSION_ORDERS: Final = 8
+"""How many orders one session serves. Its rate limit allows 100 requests, then 5 a second (client-go), and cannot be
+set; an install makes about 5 requests of that kind, an uninstall 10. One more would wait for a second or two."""
+
+
+@dataclass
+class _Session:
+    configuration: Any
+    surface: int
+    made: float
+    orders: int = 0
+
+    def serves(self, order: Order, now: float) -> bool:
+        young = now - self.made < SESSION_SECONDS and self.orders < SESSION_ORDERS
+        return young and self.surface == order.surface
+
 
 @dataclass
 class Sessions:
-    """Helm configurations by namespace, rebuilt when they are old or the API is known to have changed."""
+    """Helm configurations by cluster and namespace, rebuilt when they are used up or the API is known to differ."""
 
-    _made: dict[tuple[str, str], tuple[float, int, Any]] = field(
-        default_factory=dict[tuple[str, str], tuple[float, int, Any]]
-    )
+    _kept: dict[tuple[str, str], _Session] = field(default_factory=dict[tuple[str, str], _Session])
 
     def get(self, order: Order) -> Any:
-        """Return a `helm_sdkpy.Configuration` for the order's namespace and cluster."""
+        """Return a `helm_sdkpy.Configuration` for the order's cluster and namespace."""
         now = time.monotonic()
-        self._made = {key: made for key, made in self._made.items() if now - made[0] < SESSION_SECONDS}
+        self._kept = {key: session for key, session in self._kept.items() if now - session.made < SESSION_SECONDS}
         key = (order.kubeconfig, order.namespace)
-        made = self._made.get(key)
-        if made is None or made[1] != order.surface:
+        session = self._kept.get(key)
+        if session is None or not session.serves(order, now):
             configuration = helm_sdkpy.Configuration(namespace=order.namespace, kubeconfig=order.kubeconfig)
-            made = (now, order.surface, configuration)
-            self._made[key] = made
-        return made[2]
+            session = self._kept[key] = _Session(configuration=configuration, surface=order.surface, made=now)
+        session.orders += 1
+        return session.configuration
 
 
-def perform(order: Order, sessions: Sessions) -> Reply:
+def perform(order: Order, sessions: Sessions, runner: asyncio.Runner) -> Reply:
     """Carry out one order; every failure of the library comes back as a reply."""
     try:
-        asyncio.run(_call(order, sessions.get(order)))
+        runner.run(_call(order, sessions.get(order)))
     except helm_sdkpy.ReleaseNotFoundError as error:
         return Reply(error=str(error)[:MAX_TEXT], absent=True)
     except helm_sdkpy.HelmError as error:
@@ -105,8 +119,9 @@ def main() -> None:
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
     sessions = Sessions()
     replies.write(READY)
-    while True:
-        replies.write(perform(Order.parse(orders.get()), sessions).line())
+    with asyncio.Runner() as runner:
+        while True:
+            replies.write(perform(Order.parse(orders.get()), sessions, runner).line())
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class HelmClient:
         kubeconfig: file for Helm itself.
         helm: the ``helm`` program (4.2 or newer).
         scratch: folder that only this client uses, for short-lived files and Helm's caches; made if it is missing.
-        pool_size: child processes, each with 40 MB of its own.
+        pool_size: warm child processes, each with about 50 MB of its own.
     """
 
     def __init__(self, *, kube: Kube, kubeconfig: Path, helm: Path, scratch: Path, pool_size: int = POOL_SIZE) -> None:

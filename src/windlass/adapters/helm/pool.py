@@ -19,6 +19,9 @@ from windlass.adapters.helm.protocol import MAX_REPLY, READY, Order, Reply
 from windlass.domain.errors import Reason, TransientError
 
 _MODULE: Final = "windlass.adapters.helm.child"
+_COLLECT_LATER: Final = {"GOGC": "400", "GOMEMLIMIT": "100MiB"}
+"""Go's garbage collector in the children. Measured with 100 releases of 3 objects: upgrades take 4.5 instead of 6.5 CPU
+seconds, installs 3.0 instead of 3.5; a child then holds 52 instead of 37 MB of its own."""
 
 
 class Child:
@@ -46,7 +49,7 @@ class Child:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=environment,
+            env={**environment, **_COLLECT_LATER},
             process_group=0,
             limit=MAX_REPLY,
         )

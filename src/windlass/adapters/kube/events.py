@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final
 
 from windlass.domain.errors import Reason, TransientError, cap
 from windlass.domain.ids import shorten
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports import EventNote, Kube, Object
 
 CONTROLLER: Final = "windlass.dev/windlass"
 INSTANCE: Final = "windlass"
@@ -22,38 +21,27 @@ _REASON_MAX: Final = 128  # events.k8s.io/v1, for reason and action
 _CLUSTER_EVENTS: Final = "default"  # where Events of cluster-scoped objects live, as with client-go
 
 
-@dataclass(frozen=True, kw_only=True)
-class EventNote:
-    """One thing that happened.
+class KubeEventLog:
+    """`ports.EventLog` over events.k8s.io/v1."""
 
-    ``reason`` says why (a word), ``action`` what was done (a word), ``note`` both for people. ``at`` is in seconds
-    since the epoch and part of the Event's identity: a note recorded again by a repeated activity is one Event.
-    """
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
 
-    regarding: ObjectRef
-    uid: str
-    type: Literal["Normal", "Warning"]
-    reason: str
-    note: str
-    action: str
-    at: float
+    async def record(self, events: Sequence[EventNote]) -> None:
+        """Create the Events in order; one that exists already is left as it is.
 
+        An Event whose namespace is being deleted (or is gone) is dropped: nobody could read it.
 
-async def record(kube: Kube, events: Sequence[EventNote]) -> None:
-    """Create the Events in order; one that exists already is left as it is.
-
-    An Event whose namespace is being deleted (or is gone) is dropped: nobody could read it.
-
-    Raises:
-        WindlassError: any other error of the API server; the rest of the Events are not recorded, recording again is
-            harmless.
-    """
-    for event in events:
-        try:
-            await kube.create(_object(event))
-        except TransientError as error:
-            if error.reason not in (Reason.API_CONFLICT, Reason.API_REJECTED):
-                raise
+        Raises:
+            WindlassError: any other error of the API server; the rest of the Events are not recorded, recording again
+                is harmless.
+        """
+        for event in events:
+            try:
+                await self._kube.create(_object(event))
+            except TransientError as error:
+                if error.reason not in (Reason.API_CONFLICT, Reason.API_REJECTED):
+                    raise
 
 
 def _object(event: EventNote) -> Object:

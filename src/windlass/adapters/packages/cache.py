@@ -67,14 +67,7 @@ class Cache:
         folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=self._root))
         try:
             fill(folder)
-            actual = digest_of(folder)
-            if actual != digest:
-                raise PermanentError(
-                    Reason.DIGEST_MISMATCH,
-                    f"the repository now holds other content under this version: {actual}, pinned was {digest}",
-                    hint="publish a new version, or order `windlass retry` to take the new content",
-                    actor=Actor.AUTHOR,
-                )
+            _compare(digest_of(folder), digest)
             folder.chmod(0o755)
             target = self.path(digest)
             folder.rename(target)
@@ -106,3 +99,13 @@ class Cache:
                 yield False
                 return
             yield True
+
+
+def _compare(actual: str, pinned: str) -> None:
+    if actual != pinned:
+        raise PermanentError(
+            Reason.DIGEST_MISMATCH,
+            f"the repository now holds other content under this version: {actual}, pinned was {pinned}",
+            hint="publish a new version, or order `windlass retry` to take the new content",
+            actor=Actor.AUTHOR,
+        )

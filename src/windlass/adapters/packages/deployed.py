@@ -57,4 +57,4 @@ class Deployed:
         if not self._root.is_dir():
             return []
         links = [path for path in self._root.iterdir() if path.is_symlink() and not path.name.startswith(".")]
-        return sorted({Path(os.readlink(link)).name.replace("-", ":", 1) for link in links})
+        return sorted({link.readlink().name.replace("-", ":", 1) for link in links})

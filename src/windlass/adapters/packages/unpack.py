@@ -35,7 +35,8 @@ class Limits:
 def unpack(archive: Path, target: Path, limits: Limits) -> None:
     """Unpack the gzipped tar ``archive`` into ``target``, which exists and is empty.
 
-    A single top folder (as ``helm package`` and ``tar`` make it) is taken off. The caller throws ``target`` away on error.
+    A single top folder (as ``helm package`` and ``tar`` make it) is taken off. On error the caller throws
+    ``target`` away.
 
     Raises:
         PermanentError: ARCHIVE_REJECTED naming the entry and the rule or limit it breaks.
