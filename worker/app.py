@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import structlog
+from temporalio import workflow
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -125,6 +126,7 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncIterator[list
 
 async def run_worker(client: Client, settings: Settings, keyring: Keyring, stop: asyncio.Event) -> None:
     """Serve all shards until ``stop`` is set; then finish or hand back what runs, in order."""
+    workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
     async with AsyncExitStack() as stack:
         methods = await stack.enter_async_context(activities(settings, keyring))
         for shard in range(settings.shards):

@@ -7,7 +7,7 @@ from temporalio import workflow
 from windlass.workflows._options import QUICK
 
 with workflow.unsafe.imports_passed_through():
-    from temporalio.exceptions import ActivityError
+    from temporalio.exceptions import FailureError
 
     from windlass.activities.status import StatusActivities
     from windlass.contracts.lifecycle import LifecycleState
@@ -60,7 +60,7 @@ class Recorder:
         request = StatusRequest(key=self._key, uid=state.desired.uid, status=status, notes=state.notes)
         try:
             await workflow.execute_local_activity_method(StatusActivities.write, request, **QUICK)
-        except ActivityError as error:
+        except FailureError as error:
             self._failures += 1
             self.retry_at = now + delay(Category.TRANSIENT, self._failures, chance=workflow.random().random())
             workflow.logger.warning("status not written", extra={"error": failure_of(error).message})

@@ -16,7 +16,7 @@ from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, Performed, p
 from windlass.workflows._recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
-    from temporalio.exceptions import ActivityError, is_cancelled_exception
+    from temporalio.exceptions import FailureError, is_cancelled_exception
 
     from windlass.activities.observe import ObserveActivities
     from windlass.contracts.failures import FailureDetails
@@ -164,7 +164,7 @@ class PackageLifecycleWorkflow:
         request = ObserveRequest(key=self._key, restore=not self._observed)
         try:
             found = await workflow.execute_local_activity_method(ObserveActivities.observe, request, **QUICK)
-        except ActivityError as error:
+        except FailureError as error:  # a local activity's failure comes bare, without an ActivityError around it
             self._stale = True
             self._failed(OBSERVE, None, failure_of(error))
             self._look_at = self._state.failure.next_try if self._state.failure else 0.0
@@ -199,7 +199,7 @@ class PackageLifecycleWorkflow:
             self._running = None
         try:
             performed = await task
-        except (ActivityError, asyncio.CancelledError) as error:
+        except (FailureError, asyncio.CancelledError) as error:
             if is_cancelled_exception(error):
                 workflow.logger.info("step cancelled", extra={"step": step.label})
             else:

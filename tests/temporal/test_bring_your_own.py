@@ -26,7 +26,8 @@ from windlass.domain.errors import PermanentError, WindlassError
 from windlass.temporal import search_attributes
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.codec import PayloadCodec
-from windlass.temporal.codec_server import create_app, new_token, serve
+from windlass.temporal.codec_server import create_app, serve
+from windlass.temporal.codec_token import new_token
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from windlass.temporal.codec_server import token_at
+from windlass.temporal.codec_token import token_at
 from windlass.temporal.keyring import ENVIRONMENT_FILE, Keyring
 
 COMMAND = "from windlass.cli.codec import app; app()"

@@ -12,7 +12,8 @@ from temporalio.api.common.v1 import Payload
 
 from windlass.domain.errors import PermanentError
 from windlass.temporal.codec import PayloadCodec
-from windlass.temporal.codec_server import MAX_PAYLOADS, MAX_REQUEST, create_app, new_token, serve
+from windlass.temporal.codec_server import MAX_PAYLOADS, MAX_REQUEST, create_app, serve
+from windlass.temporal.codec_token import new_token
 from windlass.temporal.keyring import Keyring
 
 CANARY = "canary-in-a-payload"

@@ -35,8 +35,9 @@ def serve(
 
     from windlass.domain.errors import Actor, PermanentError, Reason
     from windlass.temporal.codec import PayloadCodec
-    from windlass.temporal.codec_server import LOOPBACK, create_app, token_at
+    from windlass.temporal.codec_server import LOOPBACK, create_app
     from windlass.temporal.codec_server import serve as serving
+    from windlass.temporal.codec_token import token_at
     from windlass.temporal.keyring import ENVIRONMENT_FILE, Keyring
 
     keyring = Keyring.from_environment(os.environ)

@@ -10,11 +10,8 @@ UI origins only. Payloads, tokens and paths are never logged.
 from __future__ import annotations
 
 import hmac
-import re
-import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -23,33 +20,16 @@ from google.protobuf import json_format
 from temporalio.api.common.v1 import Payloads
 
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.temporal import secret_file
 from windlass.temporal.codec import PayloadCodec
+from windlass.temporal.codec_token import check_token
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_REQUEST: Final = 8 * 1024 * 1024
 """Bytes of one request: a payload has at most 2 MB, 2.7 MB in base64, and the UI asks event by event."""
 MAX_PAYLOADS: Final = 1000
-TOKEN_MIN: Final = 32
-"""Characters of a token; `new_token` makes 43."""
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _ALLOW_HEADERS: Final = "Content-Type, X-Namespace, Authorization, Authorization-Extras"
 _PREFLIGHT_SECONDS: Final = 600
-
-
-def new_token() -> str:
-    """Return 256 random bits that are safe as a path segment."""
-    return secrets.token_urlsafe(32)
-
-
-def token_at(path: Path) -> str:
-    """Return the token that stands in ``path``; make one first if there is no such file.
-
-    Raises:
-        PermanentError: VALIDATION_FAILED, the file can be neither read nor made.
-    """
-    return secret_file.read_or_create(path, new_token).strip()
 
 
 def create_app(codec: PayloadCodec, *, token: str, origins: Iterable[str]) -> web.Application:
@@ -63,13 +43,7 @@ def create_app(codec: PayloadCodec, *, token: str, origins: Iterable[str]) -> we
     Raises:
         PermanentError: VALIDATION_FAILED, the token is too short or has other characters.
     """
-    if len(token) < TOKEN_MIN or not _TOKEN.fullmatch(token):
-        raise PermanentError(
-            Reason.VALIDATION_FAILED,
-            f"the decode endpoint's token is not {TOKEN_MIN} or more letters, digits, dashes and underscores",
-            hint="generate one: `python3 -c 'import secrets; print(secrets.token_urlsafe(32))'`",
-            actor=Actor.ADMIN,
-        )
+    check_token(token)
     app = web.Application(client_max_size=MAX_REQUEST, middlewares=[_cors(frozenset(origins))])
     endpoint = _Endpoint(codec, token)
     for path in ("/decode", "/{token}/decode"):

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many, running
@@ -56,7 +57,7 @@ async def crashed(task: asyncio.Task[ReleaseOutcome], pid: int) -> None:
         await task
 
 
-type End = Callable[[asyncio.Task[ReleaseOutcome], int], asyncio.Future[None]]
+type End = Callable[[asyncio.Task[ReleaseOutcome], int], Awaitable[None]]
 
 
 @pytest.mark.parametrize("end", [cancelled, crashed])
@@ -165,16 +166,14 @@ async def test_a_failed_first_install_is_installed_over_and_its_history_stays_bo
     helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     bad = "apiVersion: v1\nkind: Service\nmetadata: {name: z}\nspec: {ports: [{port: 0}]}\n"
-    request = request_for(chart(config_map("only-bad"), bad, name="bad"), value="1")
+    request = replace(request_for(chart(config_map("only-bad"), bad, name="bad"), value="1"), history_max=3)
     for _ in range(4):
         with pytest.raises(PermanentError, match="is invalid"):
-            await helm.upgrade(_with_history(request, 3))
+            await helm.upgrade(request)
     assert await cluster.revisions() == [(2, "failed"), (3, "failed"), (4, "failed")]
     assert await cluster.config_map("only-bad") is not None
 
-    outcome = await helm.upgrade(
-        _with_history(request_for(chart(config_map("good"), name="good"), SECOND, value="1"), 3)
-    )
+    outcome = await helm.upgrade(replace(request, chart=chart(config_map("good"), name="good"), digest=SECOND))
 
     assert (outcome.action, outcome.release.revision) == ("installed", 5)
     assert await cluster.config_map("only-bad") is None
@@ -214,15 +213,3 @@ async def test_a_crash_between_success_and_its_report_costs_no_second_upgrade(
 
 async def _is(cluster: Cluster, status: str) -> bool:
     return await cluster.status() == status
-
-
-def _with_history(request: ReleaseRequest, history_max: int) -> ReleaseRequest:
-    return ReleaseRequest(
-        ref=request.ref,
-        chart=request.chart,
-        chart_has_hooks=request.chart_has_hooks,
-        values=request.values,
-        digest=request.digest,
-        history_max=history_max,
-        timeout=request.timeout,
-    )
