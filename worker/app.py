@@ -85,7 +85,7 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncIterator[list
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         packages = PackageStore(settings.data_dir / "packages")
         records = RecordStore(kube, keyring.digest_key)
-        access = KubeHookAccess(objects, role=f"{settings.installation}-hooks")
+        access = KubeHookAccess(objects, role=settings.hook_role)
         contents = Contents(kube, packages, records, keyring.digest_key)
         clock = SystemClock()
         observe = ObserveActivities(kube, records, keyring.digest_key)

@@ -22,6 +22,7 @@ class Settings:
         helm: the ``helm`` program, 4.2 or newer.
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
         limits: when a lifecycle hands over to its next run.
+        hook_role: ClusterRole that bounds what hooks may do in their package's namespace.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
         workflow_tasks: workflow tasks at a time.
@@ -36,6 +37,7 @@ class Settings:
     helm: Path
     ui: str = ""
     limits: Limits = field(default_factory=Limits)
+    hook_role: str = "windlass-hooks"
     helm_children: int = 4
     activities: int = 100
     workflow_tasks: int = 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windlass.devstack import credentials
+from windlass.devstack import credentials, paths
 from windlass.devstack.credentials import Credentials
 from windlass.devstack.plan import Plan
 from windlass.devstack.ports import LOOPBACK
@@ -211,12 +211,13 @@ def _control_plane(plan: Plan, pki: Credentials) -> list[Part]:
 def _objects(plan: Plan) -> list[Part]:
     files = [] if plan.external_kubeconfig else sorted((_HERE / "objects").glob("*.yaml"))
     crds = sorted(Path(plan.crds).glob("*.yaml")) if plan.crds else []
+    roles = sorted(paths.roles_dir().glob("*.yaml"))
     needs = () if plan.external_kubeconfig else ("kube-apiserver",)
     kubectl = (plan.tools["kubectl"], f"--kubeconfig={plan.kubeconfig}")
     parts: list[Part] = []
-    if files or crds:
+    if files or crds or roles:
         apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=windlass-stack")
-        argv = (*kubectl, *apply, *(f"--filename={file}" for file in (*files, *crds)))
+        argv = (*kubectl, *apply, *(f"--filename={file}" for file in (*files, *crds, *roles)))
         parts.append(Part("objects", "kubectl", argv, needs, once=True))
     if crds:
         wait = ("wait", "--for=condition=Established", "--timeout=30s")

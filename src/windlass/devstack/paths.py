@@ -40,6 +40,11 @@ def crds_dir() -> Path:
     return _package_dir("windlass.crds")
 
 
+def roles_dir() -> Path:
+    """Return the folder of the roles that an installation needs (`windlass.rbac` as installed)."""
+    return _package_dir("windlass.rbac")
+
+
 def _package_dir(package: str) -> Path:
     spec = find_spec(package)
     locations = None if spec is None else spec.submodule_search_locations

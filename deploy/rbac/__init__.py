@@ -1,0 +1,1 @@
+"""Roles that an installation needs, as `windlass up` and cluster administrators apply them."""
