@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from temporalio import activity
 
 from windlass.activities.content import VALUES_ROOT, Content, Contents
@@ -17,8 +19,11 @@ from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import release_values
-from windlass.ports import Clock, Helm, Kube, Readiness, ReleaseOutcome, ReleaseRef
+from windlass.ports import Clock, Helm, Kube, ObjectRef, Readiness, ReleaseOutcome, ReleaseRef
 from windlass.ports import ReleaseRequest as HelmRequest
+
+KEEP = "helm.sh/resource-policy"
+"""Helm's annotation for objects that outlive their release."""
 
 GONE_DEADLINE = 600.0
 """Seconds that the objects of a deleted release may take to go; then the step fails and is tried again."""
@@ -77,11 +82,30 @@ class HelmActivities:
         async with heartbeating() as beat:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
             beat.details = "uninstalling"
-            objects = await self._helm.uninstall(ref)
+            state = await self._contents.state(request.key, request.uid)
+            # Helm forgets the objects with the release: written down first, a repeated attempt still awaits them.
+            known = await self._helm.objects(ref)
+            leaving = tuple(asdict(one) for one in known) or state.record.leaving
+            state = await self._contents.save(request.key, state, state.record.model_copy(update={"leaving": leaving}))
+            await self._helm.uninstall(ref)
+            objects = await self._not_kept([ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
             await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
             await reporter.clear()
-        return UninstallResult(objects=len(objects))
+            state = await self._contents.save(
+                request.key, state, state.record.model_copy(update={"leaving": (), "released": None})
+            )
+        return UninstallResult(objects=len(leaving), record=state.ref)
+
+    async def _not_kept(self, refs: list[ObjectRef]) -> list[ObjectRef]:
+        """Leave out what is gone, and what the chart asks Helm to keep."""
+        leaving: list[ObjectRef] = []
+        for ref in refs:
+            obj = await self._kube.get(ref)
+            annotations = (obj or {}).get("metadata", {}).get("annotations") or {}
+            if obj is not None and annotations.get(KEEP) != "keep":
+                leaving.append(ref)
+        return leaving
 
     def _wanted(self, request: ReleaseRequest, content: Content, values: Values) -> HelmRequest:
         return HelmRequest(

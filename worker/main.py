@@ -20,6 +20,7 @@ from windlass.adapters.kube.leases import LeaseLostError, held
 from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
 from windlass.domain.ids import lease_name
 from windlass.runtime.packages import PackageLifecycles
+from windlass.temporal import telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
 from windlass.worker.app import run_worker
@@ -45,7 +46,8 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     failed: list[str] = []
     try:
         with _claimed(settings, work=work, watch=watch) as identity:
-            client = await connect(target, keyring=keyring, role="worker" if work else "watcher")
+            role = "worker" if work else "watcher"
+            client = await connect(target, keyring=keyring, role=role, runtime=telemetry.runtime())
             async with asyncio.TaskGroup() as group:
                 if work:
                     group.create_task(run_worker(client, settings, keyring, stop))

@@ -78,11 +78,11 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
         case Step.UNINSTALL_RELEASE:
             gone = await workflow.execute_activity_method(
                 HelmActivities.uninstall_release,
-                UninstallRequest(key=key),
+                UninstallRequest(key=key, uid=progress.owner),
                 summary="uninstall and wait until the objects are gone",
                 **HELM_CHANGE,
             )
-            return Performed(record=state.record, note=f"release removed, {gone.objects} objects gone")
+            return Performed(record=gone.record, note=f"release removed, {gone.objects} objects gone")
         case Step.CLEAN_UP:
             await workflow.execute_local_activity_method(PackageActivities.clean_up, PackageRequest(key=key), **QUICK)
             return Performed()

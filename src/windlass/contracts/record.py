@@ -57,6 +57,7 @@ class PackageRecord(WireModel):
         config_patches: accumulated operations of hooks on the settings.
         started: digest of the content whose onStartup hooks have run; empty if none.
         completed: marker of the last pass that ended well; empty if none.
+        leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
 
@@ -71,6 +72,7 @@ class PackageRecord(WireModel):
     started: str = ""
     completed: str = ""
     journal: tuple[JournalEntry, ...] = ()
+    leaving: tuple[dict[str, str], ...] = ()
 
     def hook_result(self, run_id: str) -> dict[str, Any] | None:
         """Return the result of a journalled hook run, or None if it is not (or no longer) journalled."""

@@ -165,12 +165,14 @@ class UninstallRequest(WireModel):
     """Take the release away and wait until its objects are gone."""
 
     key: PackageKey
+    uid: str = ""
 
 
 class UninstallResult(WireModel):
     """How many objects the release had."""
 
     objects: int = 0
+    record: RecordRef | None = None
 
 
 class StatusRequest(WireModel):
