@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ class Beat:
 
 
 @contextlib.asynccontextmanager
-async def heartbeating() -> AsyncIterator[Beat]:
+async def heartbeating() -> AsyncGenerator[Beat]:
     """Send a heartbeat every second while the body runs."""
     beat = Beat()
 

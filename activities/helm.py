@@ -102,8 +102,10 @@ class HelmActivities:
         leaving: list[ObjectRef] = []
         for ref in refs:
             obj = await self._kube.get(ref)
-            annotations = (obj or {}).get("metadata", {}).get("annotations") or {}
-            if obj is not None and annotations.get(KEEP) != "keep":
+            if obj is None:
+                continue
+            annotations: dict[str, str] = obj["metadata"].get("annotations") or {}
+            if annotations.get(KEEP) != "keep":
                 leaving.append(ref)
         return leaving
 

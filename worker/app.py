@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
@@ -56,7 +56,7 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def activities(settings: Settings, keyring: Keyring) -> AsyncIterator[list[Any]]:
+async def activities(settings: Settings, keyring: Keyring) -> AsyncGenerator[list[Any]]:
     """Build every adapter and yield the activity methods to register.
 
     Each integration has a client and a rate limit of its own, so that a busy one never starves another.

@@ -8,7 +8,7 @@ import hashlib
 import secrets
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Final
 
@@ -113,7 +113,7 @@ async def _ensure_namespace(kube: KubeClient, name: str) -> None:
 
 
 @contextmanager
-def _claimed(settings: Settings, *, work: bool, watch: bool) -> Iterator[str]:
+def _claimed(settings: Settings, *, work: bool, watch: bool) -> Generator[str]:
     """Hold the data directory alone, and yield an identity that is the same after a restart.
 
     The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from temporalio import workflow
 
 from windlass.workflows._options import QUICK
 
 with workflow.unsafe.imports_passed_through():
+    from temporalio.common import SearchAttributeUpdate
     from temporalio.exceptions import FailureError
 
     from windlass.activities.status import StatusActivities
@@ -77,11 +80,11 @@ class Recorder:
         attributes = (phase(state).value, state.version, is_ready(state.conditions))
         if attributes == state.attributes:
             return state
-        workflow.upsert_search_attributes(
-            [
-                PHASE.value_set(attributes[0]),
-                VERSION.value_set(attributes[1]),
-                READY.value_set(attributes[2]),
-            ]
-        )
+        updates: list[SearchAttributeUpdate[Any]] = [
+            PHASE.value_set(attributes[0]),
+            VERSION.value_set(attributes[1]),
+            READY.value_set(attributes[2]),
+        ]
+        # The SDK's signature also admits the untyped form of old.
+        workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]
         return state.model_copy(update={"attributes": attributes})

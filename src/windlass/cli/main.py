@@ -10,7 +10,7 @@ import difflib
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 if TYPE_CHECKING:
     import typer
@@ -132,7 +132,7 @@ def _ours(error: Exception) -> WindlassError | None:
     from windlass.domain.errors import WindlassError
 
     if isinstance(error, ExceptionGroup):
-        nested: tuple[Exception, ...] = error.exceptions
+        nested = cast("ExceptionGroup[Exception]", error).exceptions
         return next((found for one in nested if (found := _ours(one)) is not None), None)
     return error if isinstance(error, WindlassError) else None
 

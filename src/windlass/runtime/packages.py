@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from temporalio.client import (
     Client,
@@ -143,8 +143,9 @@ class PackageLifecycles:
         return self._client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(key))
 
     async def _order(self, key: PackageKey, name: str, order: Order) -> OrderResult:
+        handle: Any = self._handle(key)  # the SDK types updates by their method, here the name is what varies
         try:
-            return await self._handle(key).execute_update(name, order, result_type=OrderResult, rpc_timeout=RPC_TIMEOUT)
+            return await handle.execute_update(name, order, result_type=OrderResult, rpc_timeout=RPC_TIMEOUT)
         except WorkflowUpdateFailedError as error:
             raise PermanentError(
                 Reason.VALIDATION_FAILED, f"the order {name} for {key.package_id} was refused", actor=Actor.USER

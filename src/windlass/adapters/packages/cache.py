@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -90,7 +90,7 @@ class Cache:
         return dropped
 
     @contextmanager
-    def _lock(self, *, wait: bool) -> Iterator[bool]:
+    def _lock(self, *, wait: bool) -> Generator[bool]:
         """Hold the cache's lock; yield whether it was got (always with ``wait``)."""
         with (self._root / ".lock").open("a") as lock:
             try:
