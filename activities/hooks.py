@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from temporalio import activity
@@ -10,23 +12,24 @@ from windlass.activities.content import VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import HookRequest, HookResult
-from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import binding_context, config_values_file, failure_reason, values_file
 from windlass.domain.ids import hook_account_name
 from windlass.domain.package import Values
+from windlass.domain.patch_operations import parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
 from windlass.domain.values import base_values, camel_key
-from windlass.ports import HookAccess, HookOutput, HookRun, Hooks, ObjectPatcher
+from windlass.ports import HookAccess, HookOutput, HookPatchers, HookRun, Hooks
 
 
 class HookActivities:
     """A run is journalled in the state Secret before the activity returns: a repeated attempt runs nothing."""
 
-    def __init__(self, *, hooks: Hooks, access: HookAccess, patcher: ObjectPatcher, contents: Contents) -> None:
+    def __init__(self, *, hooks: Hooks, access: HookAccess, patchers: HookPatchers, contents: Contents) -> None:
         self._hooks = hooks
         self._access = access
-        self._patcher = patcher
+        self._patchers = patchers
         self._contents = contents
 
     @activity.defn(name="hook.run")
@@ -39,11 +42,15 @@ class HookActivities:
             if (journalled := state.record.hook_result(request.run_id)) is not None:
                 return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
             values = self._contents.values(content, state.record)
-            output = await self._hooks.run(await self._prepared(request, content, state, values))
-            record = self._accepted(request, content, state.record, output)
-            await self._patcher.execute(
-                output.operations, namespace=request.key.target_namespace, instance=request.key.name
-            )
+            run = await self._prepared(request, content, state, values)
+            output = await self._hooks.run(run)
+            with _attributed(request):
+                record = self._accepted(request, content, state.record, output)
+                if output.operations:
+                    async with self._patchers.acting_as(run.kubeconfig) as patcher:
+                        await patcher.execute(
+                            output.operations, namespace=request.key.target_namespace, instance=request.key.name
+                        )
             after = self._contents.values(content, record)
             result = HookResult(values=self._contents.digest(after), duration=output.duration)
             record = record.with_hook_run(request.run_id, result.model_dump(mode="json", exclude={"record"}))
@@ -73,11 +80,11 @@ class HookActivities:
         if output.config_values_patch:
             raise PermanentError(
                 reason,
-                f"{request.hook.path}: a patch of the config values is not served: settings belong to the Application",
+                "a patch of the config values is not served: settings belong to the Application",
                 hint="write computed values to VALUES_JSON_PATCH_PATH",
                 actor=Actor.AUTHOR,
             )
-        self._patcher.check(output.operations, namespace=request.key.target_namespace, instance=request.key.name)
+        parse_operations(output.operations, namespace=request.key.target_namespace, instance=request.key.name)
         if not output.values_patch:
             return record
         return self._patched(content, record, output.values_patch, reason)
@@ -94,3 +101,16 @@ class HookActivities:
             found = validate(outcome.values, content.schemas.values, root=VALUES_ROOT, concealed=outcome.values)
             raise_if_invalid(found, what="values after the hook's patch", actor=Actor.AUTHOR)
         return record.model_copy(update={"patches": outcome.stored})
+
+
+@contextmanager
+def _attributed(request: HookRequest) -> Generator[None]:
+    """Give failures of what a hook asked for the hook's name and its binding's reason."""
+    try:
+        yield
+    except PermanentError as error:
+        message = f"{request.hook.path}: {error.message}"
+        raise PermanentError(failure_reason(request.binding), message, hint=error.hint, actor=error.actor) from error
+    except TransientError as error:
+        message = f"{request.hook.path}: {error.message}"
+        raise TransientError(failure_reason(request.binding), message, hint=error.hint) from error

@@ -27,7 +27,7 @@ from windlass.adapters.hooks.runner import HookRunner
 from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import KubeEventLog
-from windlass.adapters.kube.patcher import KubePatcher
+from windlass.adapters.kube.patcher import KubeHookPatchers
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.packages.store import PackageStore
@@ -106,7 +106,7 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncGenerator[lis
             clock=clock,
             digest_key=keyring.digest_key,
         )
-        hook = HookActivities(hooks=hooks, access=access, patcher=KubePatcher(objects), contents=contents)
+        hook = HookActivities(hooks=hooks, access=access, patchers=KubeHookPatchers(), contents=contents)
         status = StatusActivities(kube, KubeEventLog(kube), settings.ui)
         yield [
             observe.observe,

@@ -408,12 +408,16 @@ class Records(Protocol):
 class ObjectPatcher(Protocol):
     """Executes the patch operations of a hook (reference: hooks.md section 6) within its package's bounds."""
 
-    def check(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
-        """Validate all operations; PermanentError names the first bad one. Nothing is executed."""
-        ...
-
     async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
         """Execute in order, go on after an error, then raise one TransientError that lists the failures."""
+        ...
+
+
+class HookPatchers(Protocol):
+    """Object patchers with the rights of a hook."""
+
+    def acting_as(self, kubeconfig: str) -> AbstractAsyncContextManager[ObjectPatcher]:
+        """Connect with the hook's own kubeconfig (its text): operations may do what the hook may, and no more."""
         ...
 
 
@@ -425,7 +429,8 @@ class EventNote:
     """One thing that happened to an object.
 
     ``reason`` says why (a word), ``action`` what was done (a word), ``note`` both for people. ``at`` is in seconds
-    since the epoch and part of the Event's identity: the same note recorded again, by a repeated activity, is one Event.
+    since the epoch and part of the Event's identity: the same note recorded again, by a repeated activity, is one
+    Event.
     """
 
     regarding: ObjectRef

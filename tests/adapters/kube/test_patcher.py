@@ -214,13 +214,6 @@ async def test_nothing_is_executed_when_one_operation_is_bad(
     assert fake.calls == []
 
 
-def test_check_finds_what_needs_no_cluster(fake: FakeKube) -> None:
-    patcher = KubePatcher(fake)
-    patcher.check([{"operation": "Create", "object": CONFIG_MAP}], namespace="prod", instance="billing")
-    with pytest.raises(PermanentError, match="operation 1: operation: expected text"):
-        patcher.check([{}], namespace="prod", instance="billing")
-
-
 @pytest.mark.stack
 async def test_all_operations_against_the_real_api(kube: KubeClient, namespace: str) -> None:
     patcher = KubePatcher(kube)

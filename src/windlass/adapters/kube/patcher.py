@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.patch_operations import (
     CreateObject,
@@ -16,7 +18,7 @@ from windlass.domain.patch_operations import (
     parse_operations,
     resolved,
 )
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports import Kube, Object, ObjectPatcher, ObjectRef
 
 DELETE_TIMEOUT: Final = 20.0
 """Seconds that a foreground deletion is waited for (reference: hooks.md section 6)."""
@@ -25,16 +27,29 @@ _POLLS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between looks; the last on
 _REPLACE_ATTEMPTS: Final = 5  # lost races against other writers of one object
 
 
+OPERATIONS_PER_SECOND: Final = 20.0
+"""Requests per second for the operations of one hook run; the object patcher of the protocol allows 5."""
+
+
+class KubeHookPatchers:
+    """`ports.HookPatchers`: one short-lived client for each hook run that asks for operations."""
+
+    @asynccontextmanager
+    async def acting_as(self, kubeconfig: str) -> AsyncGenerator[ObjectPatcher]:
+        """Connect with the hook's own kubeconfig; see `ports.HookPatchers`."""
+        client = KubeClient.from_kubeconfig(
+            kubeconfig, qps=OPERATIONS_PER_SECOND, burst=int(2 * OPERATIONS_PER_SECOND), user_agent="windlass-hooks"
+        )
+        async with client as kube:
+            yield KubePatcher(kube)
+
+
 class KubePatcher:
-    """Operations over one `Kube` client, whose rights and rate limit are those of all hooks' operations."""
+    """Operations over one `Kube` client, whose rights and rate limit are those of the hook's operations."""
 
     def __init__(self, kube: Kube, *, delete_timeout: float = DELETE_TIMEOUT) -> None:
         self._kube = kube
         self._delete_timeout = delete_timeout
-
-    def check(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
-        """Validate the form and bounds of all operations; see `ports.ObjectPatcher`."""
-        parse_operations(operations, namespace=namespace, instance=instance)
 
     async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
         """Execute all operations in order; see `ports.ObjectPatcher`.
@@ -42,7 +57,8 @@ class KubePatcher:
         Nothing is executed before every operation is known to be well-formed, within bounds and of a namespaced kind.
 
         Raises:
-            PermanentError: as `check`, or FORBIDDEN for a kind that is not namespaced; nothing was executed.
+            PermanentError: an operation is malformed or out of bounds, or FORBIDDEN for a kind that is not namespaced;
+                nothing was executed.
             TransientError: a kind is not served (yet), and nothing was executed; or operations failed, all of which
                 the text names.
         """
