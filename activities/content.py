@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,10 @@ from windlass.ports import Kube, Packages, Records
 
 VALUES_ROOT: Final = "values"
 """What paths in errors about merged values start with."""
+
+
+RECORDS_KEPT: Final = 1000
+"""Records kept in memory between the steps of one pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,7 @@ class Contents:
         self._records = records
         self._digest_key = digest_key
         self._schemas: dict[str, Schemas] = {}
+        self._stored: OrderedDict[PackageKey, tuple[PackageRecord, RecordRef]] = OrderedDict()
 
     async def ensure(self, artifact: Artifact) -> Content:
         """Return the content of ``artifact``, fetching it if this worker does not have it."""
@@ -57,12 +63,15 @@ class Contents:
             schemas = self._schemas[artifact.digest] = prepare_schemas(package)
         return Content(root=root, package=package, schemas=schemas)
 
-    async def state(self, key: PackageKey, uid: str) -> State:
+    async def state(self, key: PackageKey, uid: str, expected: RecordRef | None) -> State:
         """Return the record of the life with this ``uid``; an empty one if there is none, or one of another life.
 
-        Hook patches and settings of an earlier life end with it.
+        Hook patches and settings of an earlier life end with it. A record that this process stored itself, and that
+        the workflow still knows by ``expected``, is not read again: saving it has a precondition all the same.
         """
-        stored = await self._records.load(key)
+        stored = self._stored.get(key)
+        if stored is None or expected is None or stored[1] != expected:
+            stored = await self._records.load(key)
         if stored is None:
             return State(record=PackageRecord(uid=uid), ref=None)
         record, ref = stored
@@ -71,10 +80,19 @@ class Contents:
         return State(record=record, ref=ref)
 
     async def save(self, key: PackageKey, state: State, record: PackageRecord) -> State:
-        """Store ``record`` unless it is what is stored already."""
+        """Store ``record`` unless it is what is stored already.
+
+        Raises:
+            TransientError: API_CONFLICT, somebody else has stored another one; the next attempt reads it.
+        """
         if state.ref is not None and record == state.record:
             return state
-        return State(record=record, ref=await self._records.save(key, record, state.ref))
+        self._stored.pop(key, None)
+        ref = await self._records.save(key, record, state.ref)
+        self._stored[key] = (record, ref)
+        if len(self._stored) > RECORDS_KEPT:
+            self._stored.popitem(last=False)
+        return State(record=record, ref=ref)
 
     def values(self, content: Content, record: PackageRecord) -> Values:
         """Return the merged values that follow from the applied settings and the hooks' patches."""

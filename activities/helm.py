@@ -48,7 +48,7 @@ class HelmActivities:
         async with heartbeating() as beat:
             application = await self._application(request)
             content = await self._contents.ensure(request.artifact)
-            state = await self._contents.state(request.key, request.uid)
+            state = await self._contents.state(request.key, request.uid, request.record)
             values = self._contents.values(content, state.record)
             digest = self._contents.digest(values)
             if not content.package.has_chart:
@@ -82,7 +82,7 @@ class HelmActivities:
         async with heartbeating() as beat:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
             beat.details = "uninstalling"
-            state = await self._contents.state(request.key, request.uid)
+            state = await self._contents.state(request.key, request.uid, request.record)
             # Helm forgets the objects with the release: written down first, a repeated attempt still awaits them.
             known = await self._helm.objects(ref)
             leaving = tuple(asdict(one) for one in known) or state.record.leaving

@@ -38,7 +38,7 @@ class HookActivities:
         async with heartbeating() as beat:
             beat.details = f"{request.binding.value}: {request.hook.path}"
             content = await self._contents.ensure(request.artifact)
-            state = await self._contents.state(request.key, request.uid)
+            state = await self._contents.state(request.key, request.uid, request.record)
             if (journalled := state.record.hook_result(request.run_id)) is not None:
                 return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
             values = self._contents.values(content, state.record)

@@ -90,7 +90,7 @@ class PackageActivities:
         """Switch the package to the content, and write down that this is its content now."""
         await self._contents.ensure(request.artifact)
         await self._packages.install(request.key.package_id, request.artifact.digest)
-        state = await self._contents.state(request.key, request.uid)
+        state = await self._contents.state(request.key, request.uid, request.record)
         record = state.record.model_copy(update={"artifact": request.artifact})
         if state.record.artifact != request.artifact:
             # Patches are values that the old version's hooks worked out: the new version's hooks run anew.
@@ -116,7 +116,7 @@ class PackageActivities:
             raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
         content = await self._contents.ensure(request.artifact)
         settings = inputs.settings()
-        state = await self._contents.state(request.key, request.uid)
+        state = await self._contents.state(request.key, request.uid, request.record)
         raise_if_invalid(check_settings(content.schemas, settings, concealed=inputs.concealed()))
         digest = inputs.settings_digest(self._digest_key)
         record = state.record.model_copy(update={"settings": settings, "settings_digest": digest})

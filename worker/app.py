@@ -69,10 +69,10 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncGenerator[lis
             )
             return await stack.enter_async_context(kube)
 
-        kube = await client("lifecycle", 200)
-        releases = await client("helm", 100)
+        kube = await client("lifecycle", 1000)
+        releases = await client("helm", 500)
         objects = await client("hooks", 50)
-        awaited = await client("readiness", 100)
+        awaited = await client("readiness", 500)
         helm = await stack.enter_async_context(
             HelmClient(
                 kube=releases,

@@ -40,5 +40,5 @@ class Settings:
     hook_role: str = "windlass-hooks"
     helm_children: int = 4
     activities: int = 100
-    workflow_tasks: int = 50
+    workflow_tasks: int = 10
     resync: float = 600.0

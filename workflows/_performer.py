@@ -78,7 +78,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
         case Step.UNINSTALL_RELEASE:
             gone = await workflow.execute_activity_method(
                 HelmActivities.uninstall_release,
-                UninstallRequest(key=key, uid=progress.owner),
+                UninstallRequest(key=key, uid=progress.owner, record=state.record),
                 summary="uninstall and wait until the objects are gone",
                 **HELM_CHANGE,
             )

@@ -166,6 +166,7 @@ class UninstallRequest(WireModel):
 
     key: PackageKey
     uid: str = ""
+    record: RecordRef | None = None
 
 
 class UninstallResult(WireModel):

@@ -1,4 +1,4 @@
-"""``package.yaml``: what a package says of itself (reference: deckhouse.md section 1.2)."""
+"""``package.yaml``: what a package says of itself (reference: deckhouse.md sections 1.2 and 1.3)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final, NoReturn, cast
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import is_dns_label
 from windlass.domain.package import Definition
+from windlass.domain.values import GLOBAL_KEY
 from windlass.domain.versions import VersionRange, VersionRangeError, parse_exact
 
 FILE: Final = "package.yaml"
@@ -17,41 +18,60 @@ OPTIONAL: Final = "!optional"
 _KNOWN: Final = frozenset(
     {"apiVersion", "type", "name", "version", "stage", "descriptions", "requirements", "disable", "hooks"}
 )
+_REQUIREMENTS: Final = ("kubernetes", "deckhouse", "modules")
+_MODULE_LISTS: Final = ("mandatory", "conditional")
+_MODULE_GROUPS: Final = ("anyOf", "noneOf")
 
 
 def parse_definition(document: object) -> Definition:
     """Read the parsed ``package.yaml``.
 
-    Unknown top-level fields are kept in ``extra``: a package may say more than this version understands.
+    Requirements may be written in the early form (``kubernetes: ">=1.28"``, ``modules: {name: range}``) or in the
+    later one (``kubernetes: {constraint: ...}``, ``modules: {mandatory: [{name, constraint}], conditional: [...]}``;
+    deckhouse.md sections 1.2 and 1.3). Unknown top-level fields are kept in ``extra``: a package may say more
+    than this version understands. Unknown requirements are refused: nobody would see to them.
 
     Raises:
         PermanentError: LOAD_FAILED naming the field, what stands there and what is expected.
     """
     root = _mapping(document, "")
-    requirements = _mapping(root.get("requirements") or {}, "requirements")
-    disable = _mapping(root.get("disable") or {}, "disable")
-    mandatory, optional = _modules(_mapping(requirements.get("modules") or {}, "requirements.modules"))
+    _text(root, "apiVersion", required=False)
     type_ = _text(root, "type")
     if type_ != "Application":
         _refuse("type", f"is {type_!r}", "write `type: Application`")
-    name = _text(root, "name")
-    if not is_dns_label(name):
-        _refuse("name", f"{name!r} is not a DNS label", "use at most 63 lower case letters, digits and '-'")
+    requirements = _section(root, "requirements")
+    for field in requirements:
+        if field not in _REQUIREMENTS:
+            _refuse(f"requirements.{field}", "is not known", f"known are {', '.join(_REQUIREMENTS)}")
+    mandatory, optional = _modules(_section(requirements, "modules", "requirements.modules"))
+    disable = _section(root, "disable")
+    if _flag(_section(root, "hooks"), "batch", "hooks.batch"):
+        _refuse("hooks.batch", "is true, but batch hooks are not served by this version", "write hooks with --config")
     return Definition(
-        name=name,
+        name=_name(root),
         version=_version(root),
         type=type_,
         stage=_text(root, "stage", required=False),
         descriptions=_texts(root, "descriptions"),
-        kubernetes=_range(requirements, "kubernetes"),
-        platform=_range(requirements, "deckhouse"),
+        kubernetes=_constraint(requirements, "kubernetes"),
+        platform=_constraint(requirements, "deckhouse"),
         modules=mandatory,
         optional_modules=optional,
         disable_confirmation=_flag(disable, "confirmation", "disable.confirmation"),
         disable_message=_text(disable, "message", required=False, where="disable.message"),
-        batch_hooks=_flag(_mapping(root.get("hooks") or {}, "hooks"), "batch", "hooks.batch"),
         extra={key: value for key, value in root.items() if key not in _KNOWN},
     )
+
+
+def _name(root: Mapping[str, Any]) -> str:
+    name = _text(root, "name")
+    if not is_dns_label(name):
+        _refuse("name", f"{name!r} is not a DNS label", "use at most 63 lower case letters, digits and '-'")
+    if name == GLOBAL_KEY:
+        _refuse(
+            "name", f"{name!r} is taken", "hooks see the values of all packages under that key; choose another name"
+        )
+    return name
 
 
 def _version(root: Mapping[str, Any]) -> str:
@@ -64,19 +84,60 @@ def _version(root: Mapping[str, Any]) -> str:
 
 
 def _modules(modules: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the ranges of mandatory and of optional modules; mandatory wins for a name that is both."""
+    for group in _MODULE_GROUPS:
+        if isinstance(modules.get(group), list):
+            _refuse(f"requirements.modules.{group}", "is not served by this version", "name the modules one by one")
+    if any(isinstance(modules.get(kind), list) for kind in _MODULE_LISTS):
+        mandatory, optional = (_listed(modules, kind) for kind in _MODULE_LISTS)
+    else:
+        mandatory, optional = _mapped(modules)
+    return mandatory, {name: text for name, text in optional.items() if name not in mandatory}
+
+
+def _mapped(modules: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     mandatory: dict[str, str] = {}
     optional: dict[str, str] = {}
-    for name, value in modules.items():
-        text = value if isinstance(value, str) else ""
-        target = optional if text.strip().endswith(OPTIONAL) else mandatory
-        target[name] = _checked_range(text.strip().removesuffix(OPTIONAL).strip(), f"requirements.modules.{name}")
-        if not isinstance(value, str):
-            _refuse(f"requirements.modules.{name}", f"is {_kind(value)}", "write a version range as text")
+    for name in modules:
+        where = f"requirements.modules.{name}"
+        text = _text(modules, name, required=False, where=where).strip()
+        target = optional if text.endswith(OPTIONAL) else mandatory
+        target[name] = _checked_range(text.removesuffix(OPTIONAL).strip(), where)
     return mandatory, optional
 
 
-def _range(parent: Mapping[str, Any], field: str) -> str:
-    return _checked_range(_text(parent, field, required=False, where=f"requirements.{field}"), f"requirements.{field}")
+def _listed(modules: Mapping[str, Any], kind: str) -> dict[str, str]:
+    where = f"requirements.modules.{kind}"
+    for field in modules:
+        if field not in _MODULE_LISTS:
+            _refuse(f"requirements.modules.{field}", "is not known", f"known are {', '.join(_MODULE_LISTS)}")
+    items = modules.get(kind)
+    if items is None:
+        return {}
+    if not isinstance(items, list):
+        _refuse(where, f"is {_kind(items)}", "write a list of {name, constraint}")
+    ranges: dict[str, str] = {}
+    for index, item in enumerate(cast("list[Any]", items)):
+        place = f"{where}[{index}]"
+        module = _mapping(item, place)
+        name = _text(module, "name", where=f"{place}.name")
+        constraint = f"{place}.constraint"
+        ranges[name] = _checked_range(_text(module, "constraint", required=False, where=constraint), constraint)
+    return ranges
+
+
+def _constraint(requirements: Mapping[str, Any], field: str) -> str:
+    where = f"requirements.{field}"
+    value = requirements.get(field)
+    if not isinstance(value, dict):
+        return _checked_range(_text(requirements, field, required=False, where=where), where)
+    later = cast("Mapping[str, Any]", value)
+    for name in later:
+        if name != "constraint":
+            _refuse(f"{where}.{name}", "is not known", "known is constraint")
+    return _checked_range(
+        _text(later, "constraint", required=False, where=f"{where}.constraint"), f"{where}.constraint"
+    )
 
 
 def _checked_range(text: str, where: str) -> str:
@@ -85,6 +146,12 @@ def _checked_range(text: str, where: str) -> str:
     except VersionRangeError as error:
         _refuse(where, str(error), "write a range such as >=1.28 or ^1.2 || 2.x")
     return text
+
+
+def _section(parent: Mapping[str, Any], field: str, where: str = "") -> Mapping[str, Any]:
+    """Return a mapping that may be absent."""
+    value = parent.get(field)
+    return {} if value is None else _mapping(value, where or field)
 
 
 def _mapping(value: object, where: str) -> Mapping[str, Any]:
@@ -107,7 +174,7 @@ def _text(parent: Mapping[str, Any], field: str, *, required: bool = True, where
 
 
 def _texts(root: Mapping[str, Any], field: str) -> dict[str, str]:
-    values = _mapping(root.get(field) or {}, field)
+    values = _section(root, field)
     return {name: _text(values, name, where=f"{field}.{name}") for name in values}
 
 

@@ -1,58 +1,78 @@
 """The content digest of a package: the same for a folder and for an archive of it.
 
 SHA-256 over one line for each file, sorted by path: path, whether it is executable, size, and the file's own SHA-256.
-Owner, times and all other mode bits do not count. `JUNK` never belongs to a package.
+Owner, times, empty folders and all other mode bits do not count, nor does what `entries.is_junk` names.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
-from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.adapters.packages.entries import Limits, Vetting, is_junk, refuse
 
-JUNK: Final = frozenset({".git", ".hg", ".svn", ".DS_Store", "__pycache__", "__MACOSX"})
-"""Names left out at every level: what version control and desktops drop into folders."""
+PATTERN: Final = re.compile(r"sha256:[0-9a-f]{64}")
+"""How a digest is written."""
+
+_EXECUTABLE: Final = 0o111
 
 
-def files_of(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
-    """Yield every regular file below ``root`` as (relative path, path, stat), sorted by relative path.
+@dataclass(frozen=True)
+class PackageFile:
+    """One regular file: its path in the package with ``/``, where it lies, its size, and whether it may be run."""
+
+    relative: str
+    path: Path
+    size: int
+    executable: bool
+
+
+def files_of(root: Path, limits: Limits | None = None) -> list[PackageFile]:
+    """Return every regular file below ``root``, sorted by relative path.
 
     Raises:
-        PermanentError: ARCHIVE_REJECTED, there is something else than files and folders (a link, a device).
+        PermanentError: ARCHIVE_REJECTED, there is something else than files and folders (a link, a device), or a rule
+            or limit of `entries.Vetting` is broken.
+        OSError: a folder cannot be read.
     """
-    found: list[tuple[str, Path, os.stat_result]] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in JUNK]
-        for name in [*names, *folders]:
+    vetting = Vetting(limits or Limits())
+    found: list[PackageFile] = []
+    for folder, folders, names in os.walk(root, onerror=_raise):
+        folders[:] = [name for name in folders if not is_junk(name)]
+        for name in [*folders, *(name for name in names if not is_junk(name))]:
             path = Path(folder, name)
             info = path.lstat()
-            if stat.S_ISDIR(info.st_mode):
-                continue
-            if name in JUNK:
-                continue
             relative = path.relative_to(root).as_posix()
+            vetted = vetting.path(relative)
+            if vetted is None or stat.S_ISDIR(info.st_mode):
+                continue
             if not stat.S_ISREG(info.st_mode):
-                raise PermanentError(
-                    Reason.ARCHIVE_REJECTED,
-                    f"{relative} is neither a file nor a folder",
-                    hint="packages hold regular files only: replace links by what they point to",
-                    actor=Actor.AUTHOR,
-                )
-            found.append((relative, path, info))
-    yield from sorted(found, key=lambda entry: entry[0])
+                refuse(relative, "is neither a file nor a folder (a link or a device)")
+            vetting.file(vetted)
+            vetting.size(relative, info.st_size)
+            found.append(PackageFile(relative, path, info.st_size, bool(info.st_mode & _EXECUTABLE)))
+    return sorted(found, key=lambda file: file.relative)
 
 
-def digest_of(root: Path) -> str:
-    """Return ``sha256:<64 hex>`` of the package folder ``root``."""
+def digest_of(root: Path, limits: Limits | None = None) -> str:
+    """Return ``sha256:<64 hex>`` of the package folder ``root``.
+
+    Raises:
+        PermanentError, OSError: as `files_of`.
+    """
     total = hashlib.sha256()
-    for relative, path, info in files_of(root):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        executable = "x" if info.st_mode & 0o111 else "-"
-        total.update(f"{relative}\0{executable}\0{info.st_size}\0{content}\n".encode())
+    for file in files_of(root, limits):
+        with file.path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        total.update(f"{file.relative}\0{'x' if file.executable else '-'}\0{file.size}\0{digest}\n".encode())
     return f"sha256:{total.hexdigest()}"
+
+
+def _raise(error: OSError) -> NoReturn:
+    """`os.walk` passes over what it cannot read; a digest of half a package is worth nothing."""
+    raise error

@@ -3,128 +3,120 @@
 from __future__ import annotations
 
 import os
-import re
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
+from windlass.adapters.packages.helm_hooks import has_helm_hooks
 from windlass.domain.definition import FILE, parse_definition
 from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.package import Package, Values
-from windlass.domain.schema import prepare_schemas
+from windlass.domain.schema import SETTINGS_SCHEMA, VALUES_SCHEMA, prepare_schemas
 from windlass.domain.values import camel_key
 
-MAX_FILE: Final = 5 << 20
-"""Bytes of one YAML file; larger ones are data, not settings."""
+LEGACY_SETTINGS_SCHEMA: Final = "openapi/config-values.yaml"
+STATIC_VALUES: Final = "values.yaml"
+IMAGES: Final = "images_digests.json"
+CHART: Final = "Chart.yaml"
 
-_HELM_HOOK: Final = re.compile(rb"""["']?helm\.sh/hook["']?\s*:""")
+MAX_FILE: Final = 5 << 20
+"""Bytes of one file that is read as a whole; larger ones are data. YAML has a narrower limit (`documents.MAX_YAML`)."""
+
 _NOT_HOOKS: Final = frozenset({"lib", "venv"})
 _NOT_HOOK_ENDINGS: Final = (".yaml", ".json", ".md", ".txt")
+_EXECUTABLE: Final = 0o111
 _BOM: Final = "\ufeff"
 
 
 def load(root: Path) -> Package:
-    """Read everything but the chart's templates.
+    """Read everything but the chart's templates, which are only searched for Helm hooks.
 
     Raises:
         PermanentError: LOAD_FAILED with file, place, and what is expected there.
+        OSError: a file cannot be read.
     """
     if not (root / FILE).is_file():
         _refuse(FILE, "is missing", "every package has one: see docs/packages.md")
-    definition = parse_definition(_yaml(root, FILE))
-    settings = "openapi/settings.yaml" if (root / "openapi/settings.yaml").is_file() else "openapi/config-values.yaml"
+    definition = parse_definition(read_yaml(root, FILE))
     package = Package(
         definition=definition,
         static_values=_static_values(root, camel_key(definition.name)),
-        settings_schema=_mapping(root, settings),
-        values_schema=_mapping(root, "openapi/values.yaml"),
+        settings_schema=_mapping(root, settings_schema_file(root)),
+        values_schema=_mapping(root, VALUES_SCHEMA),
         images=_images(root),
-        has_chart=(root / "Chart.yaml").is_file() or (root / "templates").is_dir(),
-        chart_has_hooks=_has_helm_hooks(root),
-        hook_files=tuple(_hook_files(root)),
+        has_chart=has_chart(root),
+        chart_has_hooks=has_helm_hooks(root),
+        hook_files=tuple(sorted(_hook_files(root))),
     )
     prepare_schemas(package)
     return package
 
 
-def _static_values(root: Path, key: str) -> Values:
-    values = _mapping(root, "values.yaml") or {}
-    inner = values.get(key)
-    return cast("Values", inner) if isinstance(inner, dict) else values
+def has_chart(root: Path) -> bool:
+    """Say whether the package is something for Helm."""
+    return (root / CHART).is_file() or (root / "templates").is_dir()
 
 
-def _images(root: Path) -> dict[str, str]:
-    images = _mapping(root, "images_digests.json") or {}
-    for name, digest in images.items():
-        if not isinstance(digest, str):
-            _refuse("images_digests.json", f"{name} is no text", "map image names to digests")
-    return images
+def settings_schema_file(root: Path) -> str:
+    """Return the file that holds the settings schema: the legacy name counts only where the other is absent."""
+    return SETTINGS_SCHEMA if (root / SETTINGS_SCHEMA).is_file() else LEGACY_SETTINGS_SCHEMA
 
 
-def _mapping(root: Path, name: str) -> Values | None:
-    """Return the mapping in a file, None if the file is missing or empty."""
-    document = _yaml(root, name) if (root / name).is_file() else None
-    if document is None:
-        return None
-    if not isinstance(document, dict):
-        _refuse(name, "is no mapping", "write `name: value` lines")
-    return cast("Values", document)
+def read_yaml(root: Path, name: str) -> Any:
+    """Return what one YAML or JSON file of the package holds, None if it is empty. A byte order mark is passed over.
 
-
-def _yaml(root: Path, name: str) -> Any:
+    Raises:
+        PermanentError: LOAD_FAILED with the file and the place in it.
+        OSError: the file cannot be read.
+    """
     path = root / name
-    if path.stat().st_size > MAX_FILE:
-        _refuse(name, f"has more than {MAX_FILE} bytes", "keep data out of it")
+    if (size := path.stat().st_size) > MAX_FILE:
+        _refuse(name, f"has {size} bytes; at most {MAX_FILE} are allowed", "keep data out of it")
+    raw = path.read_bytes()
     try:
-        text = path.read_bytes().decode().removeprefix(_BOM)
+        text = raw.decode().removeprefix(_BOM)
     except UnicodeDecodeError as error:
-        _refuse(name, f"is not UTF-8 (byte {error.start})", "save it as UTF-8")
+        line = raw.count(b"\n", 0, error.start) + 1
+        _refuse(name, f"line {line} (byte {error.start}): not UTF-8", "save the file as UTF-8")
     try:
         return parse_document(text)
     except DocumentError as error:
         _refuse(name, str(error), "mend it at that place")
 
 
+def _static_values(root: Path, key: str) -> Values:
+    values = _mapping(root, STATIC_VALUES) or {}
+    inner = values.get(key)
+    return cast("Values", inner) if isinstance(inner, dict) else values
+
+
+def _images(root: Path) -> dict[str, str]:
+    images = _mapping(root, IMAGES) or {}
+    for name, digest in images.items():
+        if not isinstance(digest, str):
+            _refuse(IMAGES, f"{name}: not text", "map image names to digests")
+    return images
+
+
+def _mapping(root: Path, name: str) -> Values | None:
+    """Return the mapping in a file, None if the file is missing or empty."""
+    document = read_yaml(root, name) if (root / name).is_file() else None
+    if document is None:
+        return None
+    if not isinstance(document, dict):
+        _refuse(name, f"holds a {type(document).__name__}, not a mapping", "write `name: value` lines")
+    return cast("Values", document)
+
+
 def _hook_files(root: Path) -> Iterator[str]:
-    """Yield candidates for hooks, sorted (reference: hooks.md section 1): executable, not hidden, no data files."""
-    found: list[str] = []
+    """Yield candidates for hooks (reference: hooks.md section 1): executable, not hidden, no data files."""
     for folder, folders, names in os.walk(root / "hooks"):
         folders[:] = [name for name in folders if name not in _NOT_HOOKS and not name.startswith(".")]
         for name in names:
             path = Path(folder, name)
-            if name.startswith(".") or name.endswith(_NOT_HOOK_ENDINGS) or not path.stat().st_mode & 0o111:
-                continue
-            found.append(path.relative_to(root).as_posix())
-    yield from sorted(found)
-
-
-def _has_helm_hooks(root: Path) -> bool:
-    """Say whether any template of the chart or of its subcharts carries a Helm hook annotation."""
-    for path in root.rglob("*"):
-        parts = path.relative_to(root).parts
-        if not path.is_file() or not ({"templates", "charts"} & set(parts)):
-            continue
-        if path.suffix == ".tgz" and "charts" in parts:
-            if _archive_has_helm_hooks(path):
-                return True
-        elif _HELM_HOOK.search(path.read_bytes()):
-            return True
-    return False
-
-
-def _archive_has_helm_hooks(path: Path) -> bool:
-    try:
-        with tarfile.open(path, mode="r:gz") as tar:
-            for member in tar:
-                file = tar.extractfile(member) if member.isreg() and member.size <= MAX_FILE else None
-                if file is not None and _HELM_HOOK.search(file.read()):
-                    return True
-    except (tarfile.TarError, EOFError, OSError) as error:
-        name = path.name
-        _refuse(f"charts/{name}", f"is not a chart archive ({error})", "package the subchart again")
-    return False
+            if not name.startswith(".") and not name.endswith(_NOT_HOOK_ENDINGS) and path.stat().st_mode & _EXECUTABLE:
+                yield path.relative_to(root).as_posix()
 
 
 def _refuse(name: str, problem: str, hint: str) -> NoReturn:

@@ -1,0 +1,42 @@
+# Everything needs Python, make and git only: each target sets up what it uses, shows it, and is quick when it is there.
+
+MAKEFLAGS += --no-print-directory
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+TYPES := .venv-types/bin
+PYTEST_ARGS ?=
+
+.PHONY: help demo test check fmt clean setup
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@printf '\nmake demo ONCE=1 stops the stack again and exits 0 only if every step was seen.\n'
+	@printf 'make test PYTEST_ARGS="-k NAME" runs some of the tests.\n'
+
+demo: ## Start a stack and watch packages live a whole life on it
+	@tools/bootstrap.sh stack
+	@$(BIN)/windlass demo $(if $(ONCE),--once)
+
+test: ## Run all tests on an embedded stack
+	@tools/bootstrap.sh stack
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+check: ## Lint, formatting, types of the installed artefact, import rules
+	@tools/bootstrap.sh types
+	@tools/check.sh
+
+fmt: ## Format the sources and apply safe fixes
+	@tools/bootstrap.sh run
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+setup: ## Install packages and build the programs of the stack, no more
+	@tools/bootstrap.sh stack
+
+clean: ## Remove what the other targets made in this checkout (the user's caches stay)
+	@rm -rf .venv .venv-types .windlass build dist windlass.egg-info src/windlass.egg-info
+	@rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
