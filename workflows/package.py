@@ -67,6 +67,7 @@ class PackageLifecycleWorkflow:
         self._look_at = 0.0
         self._signals = 0
         self._running: Next | None = None
+        self._hook_run = ""
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
 
@@ -192,7 +193,9 @@ class PackageLifecycleWorkflow:
             return
         self._change(on_begin(step))
         self._running = step
-        task = asyncio.create_task(perform(self._key, step, self._state))
+        # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
+        self._hook_run = self._hook_run or str(workflow.uuid4())
+        task = asyncio.create_task(perform(self._key, step, self._state, self._hook_run))
         try:
             wrote = await self._accompany(task, step)
         finally:
@@ -285,6 +288,8 @@ class PackageLifecycleWorkflow:
             self._restore(found.restored or Restored(), found)
         before = self._state
         event = classify(before.desired, found.desired)
+        if event is not Event.NONE:
+            self._hook_run = ""  # what runs next is another run, even of the same hook
         failure = before.failure
         if failure is not None:
             if failure.step == OBSERVE or event in {Event.REMOVED, Event.VERSION_CHANGED}:
@@ -315,6 +320,7 @@ class PackageLifecycleWorkflow:
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
         result = performed.result
+        self._hook_run = ""
         progress = done(step, started.desired, self._state.progress, result)
         self._set(progress=progress, record=performed.record)
         if performed.release is not None:

@@ -1,12 +1,14 @@
-"""Fixtures of the end-to-end tests."""
+"""Fixtures of the fault tests."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from faults.points import Field
+from support.faults import HoldingProxy
 from support.installation import Installation, installed
 from windlass.devstack.stack import Stack
 
@@ -18,3 +20,22 @@ async def installation(stack: Stack, tmp_path: Path) -> AsyncIterator[Installati
         (tmp_path / "packages").mkdir()
         await made.repository(tmp_path / "packages")
         yield made
+
+
+@pytest.fixture(scope="module")
+async def field(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Field]:
+    """An installation behind a proxy that can hold its worker anywhere."""
+    folder = tmp_path_factory.mktemp("field")
+    async with installed(stack, folder / "installation") as installation, HoldingProxy(stack).serving() as proxy:
+        made = Field(installation, proxy, folder)
+        try:
+            yield made
+        finally:
+            await made.take_away()
+
+
+@pytest.fixture(scope="session")
+def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """A stack of the fault tests' own, whose parts they may kill."""
+    with Stack.start(tmp_path_factory.mktemp("own-stack"), report=print) as running:
+        yield running

@@ -8,6 +8,7 @@ learns so: the two sides of every "it was killed in the middle".
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -31,7 +32,8 @@ class Hold:
     """One place at which requests are held.
 
     Attributes:
-        at: regular expression over ``METHOD PATH`` (without the query) of the requests to hold.
+        at: regular expression over ``METHOD PATH`` (without the query) of the requests to hold; the path of a POST
+            gets the name of the object in its body, as the paths of all other requests have it.
         passing: requests that have to pass first, in this order.
         answered: hold the answer instead of the request: the API server has done it, the worker does not know.
         when: says whether to hold yet; asked for each request that matches ``at``.
@@ -166,8 +168,7 @@ class HoldingProxy:
             head = await client.readuntil(b"\r\n\r\n")
             length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
             body = await client.readexactly(int(length[1])) if length else b""
-            method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
-            request = f"{method} {urlsplit(target).path}"
+            request = _named(head, body)
             # Every hold sees every request, so that each counts what has passed by itself.
             taken = [hold for hold in self._holds if hold.takes(request)]
             for hold in taken:
@@ -190,3 +191,11 @@ class HoldingProxy:
                 await hold.hold(request, asyncio.Event().wait())  # the reader of requests notices the client's end
             to_client.write(chunk)
             await to_client.drain()
+
+
+def _named(head: bytes, body: bytes) -> str:
+    method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
+    path = urlsplit(target).path
+    if method != "POST" or not body.startswith(b"{"):
+        return f"{method} {path}"
+    return f"{method} {path}/{json.loads(body).get('metadata', {}).get('name', '')}"

@@ -23,6 +23,8 @@ _EXECUTABLE: Final = 0o111
 _BLOCK: Final = tarfile.BLOCKSIZE
 _HEADERS: Final = 64 << 10
 """Bytes of extended headers before one entry; its path has at most a few hundred."""
+_OVERHEAD: Final = 4 << 10
+"""Bytes of headers and padding for one entry, on average."""
 _AHEAD: Final = 32 << 10
 """Bytes that `tarfile` reads ahead and skips at most: two of its records."""
 _CLOSING: Final = 1 << 20
@@ -75,8 +77,8 @@ class _Metered(io.BufferedIOBase):
         self.total += len(chunk)
         if self.total > self._allowed:
             refuse(self.archive, f"has more than {_HEADERS} bytes of headers for one entry")
-        if self.total > 2 * self._limits.unpacked:  # headers and padding count here, files alone in `Vetting`
-            refuse(self.archive, f"unpacks to more than {2 * self._limits.unpacked} bytes with its headers")
+        if self.total > self._limits.unpacked + self._limits.entries * _OVERHEAD:  # `Vetting` counts files alone
+            refuse(self.archive, f"unpacks to more than {self._limits.unpacked} bytes and its headers")
         if self.total > max(self._limits.ratio_floor, self._packed * self._limits.ratio):
             refuse(self.archive, f"unpacks to more than {self._limits.ratio} times its size")
         self._recent = (self._recent + chunk)[-_AHEAD:]

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.packages import entry, package_yaml, write_tgz, write_tree
+from windlass.adapters.packages.loader import MAX_FILE, load
+from windlass.domain.documents import MAX_YAML
+from windlass.domain.errors import Actor, PermanentError, Reason
+
+SCHEMA = "type: object\nproperties: {a: {type: integer}}\n"
+
+
+def package(root: Path, **files: str | bytes) -> Path:
+    return write_tree(root, {"package.yaml": package_yaml(), **{n.replace("__", "/"): f for n, f in files.items()}})
+
+
+def refused(root: Path) -> str:
+    with pytest.raises(PermanentError) as caught:
+        load(root)
+    assert caught.value.reason is Reason.LOAD_FAILED
+    assert caught.value.actor is Actor.AUTHOR
+    return str(caught.value)
+
+
+def test_a_full_package(tmp_path: Path) -> None:
+    files: dict[str, str | bytes] = {
+        "package.yaml": package_yaml(requirements={"kubernetes": ">=1.28", "deckhouse": "^1.60"}),
+        "values.yaml": "webapp: {a: 1}\n",
+        "openapi/settings.yaml": SCHEMA,
+        "openapi/values.yaml": SCHEMA,
+        "images_digests.json": '{"api": "sha256:aa"}',
+        "templates/a.yaml": "kind: ConfigMap\n",
+    }
+    loaded = load(write_tree(tmp_path, files))
+    assert (loaded.definition.kubernetes, loaded.definition.platform) == (">=1.28", "^1.60")
+    assert loaded.static_values == {"a": 1}
+    assert loaded.settings_schema == loaded.values_schema
+    assert loaded.images == {"api": "sha256:aa"}
+    assert loaded.has_chart
+    assert not loaded.chart_has_hooks
+
+
+def test_a_minimal_package(tmp_path: Path) -> None:
+    loaded = load(package(tmp_path))
+    assert (loaded.static_values, loaded.settings_schema, loaded.values_schema) == ({}, None, None)
+    assert (loaded.images, loaded.hook_files, loaded.has_chart) == ({}, (), False)
+    assert loaded.definition.kubernetes == ""
+
+
+def test_no_definition(tmp_path: Path) -> None:
+    assert "package.yaml: is missing" in refused(tmp_path)
+    (tmp_path / "package.yaml").write_text("")
+    assert "is empty" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("webapp: {a: 1}\nother: 2\n", {"a": 1}),
+        ("a: 1\n", {"a": 1}),
+        ("webapp: text\na: 1\n", {"webapp": "text", "a": 1}),
+        ("", {}),
+        ("\ufeffa: 1\n", {"a": 1}),
+        ('{"a": 1}', {"a": 1}),
+        ("day: 2024-01-01\n", {"day": "2024-01-01"}),
+    ],
+)
+def test_static_values(tmp_path: Path, text: str, values: dict[str, object]) -> None:
+    assert load(package(tmp_path, **{"values.yaml": text})).static_values == values
+
+
+def test_settings_schema_has_two_names_and_the_new_one_wins(tmp_path: Path) -> None:
+    old = "type: object\nproperties: {old: {type: string}}\n"
+    legacy = load(package(tmp_path, **{"openapi__config-values.yaml": old}))
+    assert legacy.settings_schema is not None
+    assert "old" in legacy.settings_schema["properties"]
+    both = load(package(tmp_path, openapi__settings=b"", **{"openapi__settings.yaml": SCHEMA}))
+    assert both.settings_schema is not None
+    assert "a" in both.settings_schema["properties"]
+    (tmp_path / "openapi/settings.yaml").write_text("")
+    assert load(tmp_path).settings_schema is None, "an empty file is no schema, and still wins"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"a: 1\na: 2\n", "values.yaml: line 1, column 1 (byte 0): key 'a' stands twice"),
+        (b"a: [1\n", "line 2"),
+        (b"a: 1\nb: \xff\n", "values.yaml: line 2 (byte 8): not UTF-8"),
+        ("a: 1\n".encode("utf-16"), "not UTF-8"),
+        (b"a: 1\nb: x\0y\n", "line 2, column 5"),
+        (b"- 1\n", "holds a list, not a mapping"),
+        (b"a: 1\n---\nb: 2\n", "2 documents"),
+        (b"a: !!python/object/apply:os.system [x]\n", "line 1"),
+        (b"a: .inf\n", "infinities"),
+        (b"? [1, 2]\n: 3\n", "values.yaml"),
+        (b"a: " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),
+        (
+            b"a: &a [x, x]\n" + b"".join(b"%c: &%c [*%c, *%c]\n" % (i, i, i - 1, i - 1) for i in range(98, 122)),
+            "more than",
+        ),
+        (b"a: &a {b: *a}\n", "values.yaml"),
+        (b"# " + b"x" * MAX_YAML, f"more than {MAX_YAML} characters"),
+        (b"# " + b"x" * MAX_FILE, f"at most {MAX_FILE} are allowed"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_yaml_names_file_and_place(tmp_path: Path, content: bytes, says: str) -> None:
+    message = refused(package(tmp_path, **{"values.yaml": content}))
+    assert says in message
+    assert "values.yaml" in message
+    assert len(message) < 1000
+
+
+def test_bad_schemas_name_file_and_place(tmp_path: Path) -> None:
+    bad = "type: object\nproperties: {a: {type: integre}}\n"
+    assert "openapi/settings.yaml at /properties/a/type" in refused(
+        package(tmp_path, **{"openapi__settings.yaml": bad})
+    )
+
+
+def test_images_are_texts(tmp_path: Path) -> None:
+    assert "images_digests.json: api: not text" in refused(package(tmp_path, **{"images_digests.json": '{"api": 1}'}))
+
+
+def test_hook_files(tmp_path: Path) -> None:
+    found = ["hooks/b.sh", "hooks/a/z", "hooks/a.py", "hooks/B"]
+    others = [f"hooks/{name}" for name in ("lib/x", "a/lib/x", "venv/x", ".git/x", "a/.b/x", ".x", "c.yaml", "c.json")]
+    others += ["hooks/c.md", "hooks/c.txt", "templates/x"]
+    plain = {"hooks/plain.sh": "not executable"}
+    write_tree(tmp_path, dict.fromkeys((*found, *others), "x"), executable=(*found, *others))
+    write_tree(tmp_path, plain)
+    assert load(package(tmp_path)).hook_files == ("hooks/B", "hooks/a.py", "hooks/a/z", "hooks/b.sh")
+
+
+@pytest.mark.parametrize(
+    ("text", "carries"),
+    [
+        ('annotations:\n  "helm.sh/hook": pre-install\n', True),
+        ("annotations: {helm.sh/hook: post-upgrade}\n", True),
+        ('{{ $a := dict "helm.sh/hook" $when }}\n', True),
+        ("{{ printf `%s` (`helm.sh/hook`) }}: x\n", True),
+        ('"helm.sh/hook": test\n"helm.sh/hook": pre-delete\n', True),
+        ('annotations:\n  "helm.sh/hook": test\n', False),
+        ("annotations:\n  helm.sh/hook: test-success\n", False),
+        ('"helm.sh/hook-weight": "1"\n', False),
+        ('"helm.sh/resource-policy": keep\n', False),
+    ],
+)
+@pytest.mark.parametrize(
+    "place", ["templates/a.yaml", "charts/sub/templates/b.tpl", "crds/c.yaml", "openapi/values.yaml"]
+)
+def test_helm_hooks_are_found(tmp_path: Path, text: str, carries: bool, place: str) -> None:
+    content = f"x-note: |\n  {text!r}\n" if place.startswith("openapi") else text
+    if place.startswith("openapi") and not carries:
+        return
+    write_tree(package(tmp_path), {place: content})
+    assert load(tmp_path).chart_has_hooks is carries
+
+
+def test_helm_hooks_in_packed_subcharts(tmp_path: Path) -> None:
+    package(tmp_path)
+    write_tgz(tmp_path / "charts/one.tgz", [entry("one/templates/a.yaml", b"plain")])
+    assert not load(tmp_path).chart_has_hooks
+    write_tgz(tmp_path / "charts/two.tgz", [entry("two/templates/a.yaml", b'"helm.sh/hook": pre-install\n')])
+    assert load(tmp_path).chart_has_hooks
+    (tmp_path / "charts/two.tgz").unlink()
+    write_tgz(tmp_path / "charts/nested.tgz", [entry("nested/charts/deep.tgz", b"whatever")])
+    assert load(tmp_path).chart_has_hooks
+
+
+def test_broken_and_hostile_subcharts(tmp_path: Path) -> None:
+    package(tmp_path)
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts/one.tgz").write_bytes(b"no archive")
+    assert "charts/one.tgz: " in refused(tmp_path)
+    write_tgz(tmp_path / "charts/one.tgz", [entry("zeros", bytes(40 << 20))])
+    assert "times its size" in refused(tmp_path)
+
+
+def test_docs_and_hooks_may_speak_of_helm_hooks(tmp_path: Path) -> None:
+    package(tmp_path)
+    write_tree(tmp_path, {"README.md": "helm.sh/hook: pre-install", "hooks/a.sh": "helm.sh/hook: pre-install"})
+    assert not load(tmp_path).chart_has_hooks

@@ -1,0 +1,232 @@
+"""The points of a life at which a worker is killed: how each is brought about, and how one sees that it was hit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import WorkflowExecutionDescription
+
+from faults.subjects import Subject
+from support.faults import Hold, HoldingProxy
+from support.installation import Installation
+from support.waiting import eventually
+from windlass.domain.ids import (
+    API_VERSION,
+    INSTALLATION_LABEL,
+    package_workflow_id,
+    record_name,
+    release_name,
+)
+from windlass.ports import ObjectRef
+
+REACHED_WITHIN = 60.0
+"""Seconds until every package stands at its point; several seconds of work on a busy machine."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One point. ``{app}``, ``{record}``, ``{release}`` and ``{repository}`` stand for the package's own names.
+
+    Attributes:
+        name: of the test case, the package and its Application.
+        at: request to the API server at which the worker is held; see `support.faults.Hold`.
+        passing: requests that pass before.
+        answered: hold the answer, not the request.
+        after: line of the hooks' journal that has to be there before anything is held.
+        hook: binding whose hook is held while it runs; ``config`` is the discovery.
+        gated: held by nothing but a Deployment that does not become ready.
+        lingering: held by nothing but an object that does not go away.
+        activity: type of the remote activity that must be running; empty for the short local ones.
+        status: status of the newest Helm revision at the point; empty if it does not matter.
+        again: binding whose hook is begun once more, because it was killed with the worker.
+        revisions: status of each Helm revision in the end.
+    """
+
+    name: str
+    at: str = ""
+    passing: tuple[str, ...] = ()
+    answered: bool = False
+    after: str = ""
+    hook: str = ""
+    gated: bool = False
+    lingering: bool = False
+    activity: str = ""
+    status: str = ""
+    again: str = ""
+    revisions: tuple[str, ...] = ()
+
+
+@dataclass
+class Placed:
+    """A package on its way to its point."""
+
+    point: Point
+    subject: Subject
+    installation: Installation
+    repository: str
+    hold: Hold | None = None
+    version: str = ""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What the placeholders in a point's requests stand for."""
+        key = self.installation.key(self.point.name)
+        return {
+            "app": f"/applications/{key.name}",
+            "record": f"/secrets/{record_name(key)}",
+            "release": release_name(key),
+            "repository": f"/packagerepositories/{self.repository}",
+        }
+
+    def arm(self, proxy: HoldingProxy) -> None:
+        """See to it that the package stops at its point."""
+        point = self.point
+        if point.at:
+            after = point.after
+            self.hold = proxy.hold(
+                Hold(
+                    at=point.at.format(**self.names),
+                    passing=tuple(one.format(**self.names) for one in point.passing),
+                    answered=point.answered,
+                    when=lambda: not after or self.subject.wrote(after),
+                )
+            )
+        if point.hook:
+            self.subject.hold(point.hook)
+
+    async def want(self, version: str, **spec: Any) -> None:
+        """Ask for a version."""
+        self.version = version
+        await self.installation.apply(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Application",
+                "metadata": {
+                    "name": self.point.name,
+                    "namespace": self.installation.namespace,
+                    "labels": {INSTALLATION_LABEL: self.installation.name},
+                },
+                "spec": {
+                    "package": {"repository": self.repository, "name": self.point.name, "version": version},
+                    **spec,
+                },
+            }
+        )
+
+    async def reached(self) -> str:
+        """Return an empty text when the package stands at its point, else what is missing."""
+        point = self.point
+        if self.hold is not None and not self.hold.holding:
+            return f"{point.name}: no request is held"
+        if point.hook and not self.subject.wrote(f"{point.hook} started {self.version}"):
+            return f"{point.name}: its hook has not begun"
+        revisions = await self.installation.release(point.name)
+        newest = revisions[max(revisions)] if revisions else ""
+        if point.status and newest != point.status:
+            return f"{point.name}: newest revision is {newest or 'absent'}, not {point.status}"
+        if point.gated and not await self._pods():
+            return f"{point.name}: it has no pod yet"
+        if point.lingering and not await self._lingers():
+            return f"{point.name}: its object is not being deleted yet"
+        running = await self.running()
+        if running != point.activity:
+            return f"{point.name}: running is {running or 'no activity'}, not {point.activity or 'none'}"
+        return ""
+
+    async def running(self) -> str:
+        """Return the type of the remote activity that runs for the package now, empty if there is none."""
+        handle = self.installation.client.get_workflow_handle(package_workflow_id(self.installation.key(self.point.name)))
+        found: WorkflowExecutionDescription = await handle.describe()
+        return next((one.activity_type.name for one in found.raw_description.pending_activities), "")
+
+    async def go_on(self) -> None:
+        """Take away everything but the proxy's hold that keeps the package at its point."""
+        self.subject.go_on()
+        if self.point.lingering:
+            ref = self.installation.ref("ConfigMap", self.names["release"])
+            await self.installation.kube.patch(ref, {"metadata": {"finalizers": None}}, kind="merge")
+
+    async def open_gates(self) -> None:
+        """Let the pods of the package start."""
+        for pod in await self._pods():
+            ref = self.installation.ref("Pod", pod["metadata"]["name"])
+            await self.installation.kube.patch(ref, {"spec": {"schedulingGates": None}}, kind="merge")
+
+    async def _pods(self) -> list[dict[str, Any]]:
+        found = await self.installation.kube.list(
+            "v1",
+            "Pod",
+            namespace=self.installation.namespace,
+            label_selector=f"app={self.names['release']},version={self.version}",
+        )
+        return [pod for pod in found.items if pod["spec"].get("schedulingGates")]
+
+    async def _lingers(self) -> bool:
+        obj = await self.installation.get("ConfigMap", self.names["release"])
+        return obj is not None and bool(obj["metadata"].get("deletionTimestamp"))
+
+
+@dataclass
+class Field:
+    """All packages of one scenario in one installation, and the kill that hits them all."""
+
+    installation: Installation
+    proxy: HoldingProxy
+    folder: Path
+    placed: dict[str, Placed] = field(default_factory=dict[str, Placed])
+
+    async def place(self, points: Sequence[Point], *versions: str) -> None:
+        """Write a package, with a repository of its own, for every point."""
+        for point in points:
+            # A repository of its own tells whose content a request asks for.
+            repository = f"repo-{self.installation.name}-{point.name}"
+            subject = Subject(point.name, self.folder / point.name / "packages", self.folder / point.name)
+            subject.write(*versions, gated=point.gated, finalizer=point.lingering)
+            await self.installation.repository(subject.repository, repository)
+            self.placed[point.name] = Placed(point, subject, self.installation, repository)
+
+    def start(self) -> None:
+        """Start the worker, behind the proxy."""
+        self.installation.start(KUBECONFIG=str(self.proxy.kubeconfig(self.installation.folder)))
+
+    async def all_reached(self) -> None:
+        """Wait until every package stands at its point at one moment."""
+
+        async def missing() -> list[str]:
+            found = await asyncio.gather(*(one.reached() for one in self.placed.values()))
+            return [text for text in found if text]
+
+        async def everybody() -> bool:
+            if found := await missing():
+                raise AssertionError("; ".join(found))
+            return True
+
+        await eventually(everybody, REACHED_WITHIN, every=0.1, what="every package stands at its point")
+
+    async def kill(self) -> None:
+        """Kill the worker at once, and take away what held it."""
+        self.installation.kill()
+        self.proxy.release()
+        for one in self.placed.values():
+            await one.go_on()
+
+    async def take_away(self) -> None:
+        """Delete the repositories."""
+        for one in self.placed.values():
+            await self.installation.kube.delete(
+                ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=one.repository)
+            )
+
+
+def alive(pid: int) -> bool:
+    """Say whether a process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
