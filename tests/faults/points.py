@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,11 @@ class Placed:
     repository: str
     hold: Hold | None = None
     version: str = ""
+
+    @property
+    def fleeting(self) -> bool:
+        """Whether the package stays at its point for some seconds only: then the attempt times out and is repeated."""
+        return self.point.hook == "config" or (bool(self.point.at) and not self.point.status.startswith("pending"))
 
     @property
     def names(self) -> dict[str, str]:
@@ -186,7 +191,8 @@ class Field:
             # A repository of its own tells whose content a request asks for.
             repository = f"repo-{self.installation.name}-{point.name}"
             subject = Subject(point.name, self.folder / point.name / "packages", self.folder / point.name)
-            subject.write(*versions, gated=point.gated, finalizer=point.lingering)
+            hooks = bool(point.hook or point.after)
+            subject.write(*versions, hooks=hooks, gated=point.gated, finalizer=point.lingering)
             await self.installation.repository(subject.repository, repository)
             self.placed[point.name] = Placed(point, subject, self.installation, repository)
 
@@ -194,16 +200,24 @@ class Field:
         """Start the worker, behind the proxy."""
         self.installation.start(KUBECONFIG=str(self.proxy.kubeconfig(self.installation.folder)))
 
-    async def all_reached(self) -> None:
-        """Wait until every package stands at its point at one moment."""
+    async def reach(self, order: Callable[[Placed], Awaitable[None]]) -> None:
+        """Give every package its order, and return when all stand at their points at one moment.
 
-        async def missing() -> list[str]:
-            found = await asyncio.gather(*(one.reached() for one in self.placed.values()))
-            return [text for text in found if text]
+        Those that do not stay there for long are sent off last.
+        """
+        for fleeting in (False, True):
+            sent = [one for one in self.placed.values() if one.fleeting == fleeting]
+            for one in sent:
+                one.arm(self.proxy)
+            for one in sent:
+                await order(one)
+            await self._all_reached([one for one in self.placed.values() if fleeting or not one.fleeting])
 
+    async def _all_reached(self, placed: Sequence[Placed]) -> None:
         async def everybody() -> bool:
-            if found := await missing():
-                raise AssertionError("; ".join(found))
+            found = await asyncio.gather(*(one.reached() for one in placed))
+            if missing := [text for text in found if text]:
+                raise AssertionError("; ".join(missing))
             return True
 
         await eventually(everybody, REACHED_WITHIN, every=0.1, what="every package stands at its point")
