@@ -41,7 +41,7 @@ def test_names_given_outside_are_valid_there(key: PackageKey) -> None:
     assert len(ids.release_name(key)) <= ids.RELEASE_NAME_MAX
     assert all(is_dns_label(part) for part in ids.release_name(key).split("."))
     assert len(ids.package_label(key)) <= ids.LABEL_MAX
-    assert is_dns_label(ids.record_name(key))
+    assert all(is_dns_label(part) for part in ids.record_name(key).split("."))
     assert is_dns_label(ids.hook_account_name(key))
     assert ids.package_workflow_id(key).startswith(ids.package_workflow_prefix(key.installation))
 

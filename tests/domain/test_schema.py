@@ -86,8 +86,8 @@ def test_properties_may_be_called_like_keywords() -> None:
         (of(a={"$dynamicRef": "#x"}), "not supported"),
         (of(a={"type": "strin"}), "'strin'"),
         (of(a={"type": "string", "pattern": "("}), "does not compile"),
-        (of(a={"type": "string", "pattern": "(?=x)"}), "lookahead"),
-        (of(a={"type": "string", "pattern": r"(x)\1"}), "backreference"),
+        (of(a={"type": "string", "pattern": "(?=x)"}), r"\(\?="),
+        (of(a={"type": "string", "pattern": r"(x)\1"}), "invalid escape"),
         (of(a={"required": True}), "True is not of type 'array'"),
         ({"type": "object", "properties": ["a"]}, "is not of type 'object'"),
         ({"type": "object", "properties": {True: {"type": "string"}}}, "put it in quotes"),
@@ -301,8 +301,14 @@ def test_dialect(schema: Values, good: list[Any], bad: list[Any]) -> None:
 
 
 def test_long_texts_are_not_matched() -> None:
+    [text] = texts({"a": "x" * 100_000}, of(a={"type": "string", "pattern": "^x+$"}))
+    assert "is longer than the 65536 characters" in text
+
+
+@pytest.mark.timeout(5)
+def test_a_pattern_that_explodes_elsewhere_is_matched_in_linear_time() -> None:
     [text] = texts({"a": "x" * 10_000}, of(a={"type": "string", "pattern": "^(x+x+)+y$"}))
-    assert "is longer than the 8192 characters" in text
+    assert "does not match the pattern" in text
 
 
 # -- lint ------------------------------------------------------------------------------------------------------------

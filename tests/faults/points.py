@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,12 @@ from windlass.ports import ObjectRef
 
 REACHED_WITHIN = 60.0
 """Seconds until every package stands at its point; several seconds of work on a busy machine."""
+
+RESTART_SECONDS = 15.0
+"""Seconds from the restart until everything is as desired (design section 8)."""
+
+WAIT_SECONDS = 60.0
+"""Seconds after which that is given up, so that a slow restart is told from one that never gets there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +136,10 @@ class Placed:
             return f"{point.name}: no request is held"
         if point.hook and not self.subject.wrote(f"{point.hook} started {self.version}"):
             return f"{point.name}: its hook has not begun"
-        revisions = await self.installation.release(point.name)
-        newest = revisions[max(revisions)] if revisions else ""
+        newest = ["", *await self.revisions()][-1]
         if point.status and newest != point.status:
             return f"{point.name}: newest revision is {newest or 'absent'}, not {point.status}"
-        if point.gated and not await self._pods():
+        if point.gated and not await self.gated_pods():
             return f"{point.name}: it has no pod yet"
         if point.lingering and not await self._lingers():
             return f"{point.name}: its object is not being deleted yet"
@@ -142,6 +147,21 @@ class Placed:
         if running != point.activity:
             return f"{point.name}: running is {running or 'no activity'}, not {point.activity or 'none'}"
         return ""
+
+    def expected_journal(self, *bindings: str) -> list[str]:
+        """Return what the hooks should have written: each once, and what was killed with the worker begun twice."""
+        if not self.subject.has_hooks:
+            return []
+        lines: list[str] = []
+        for binding in bindings:
+            lines += [f"{binding} started {self.version}"] * (2 if self.point.again == binding else 1)
+            lines += [f"{binding} finished {self.version}"]
+        return lines
+
+    async def revisions(self) -> tuple[str, ...]:
+        """Return the status of each stored Helm revision, oldest first."""
+        found = await self.installation.release(self.point.name)
+        return tuple(found[number] for number in sorted(found))
 
     async def running(self) -> str:
         """Return the type of the remote activity that runs for the package now, empty if there is none."""
@@ -152,17 +172,21 @@ class Placed:
     async def go_on(self) -> None:
         """Take away everything but the proxy's hold that keeps the package at its point."""
         self.subject.go_on()
+        await self.open_gates()
         if self.point.lingering:
             ref = self.installation.ref("ConfigMap", self.names["release"])
             await self.installation.kube.patch(ref, {"metadata": {"finalizers": None}}, kind="merge")
 
-    async def open_gates(self) -> None:
-        """Let the pods of the package start."""
-        for pod in await self._pods():
+    async def open_gates(self) -> bool:
+        """Let the pods of the package start; say whether there was one."""
+        pods = await self.gated_pods()
+        for pod in pods:
             ref = self.installation.ref("Pod", pod["metadata"]["name"])
             await self.installation.kube.patch(ref, {"spec": {"schedulingGates": None}}, kind="merge")
+        return bool(pods)
 
-    async def _pods(self) -> list[dict[str, Any]]:
+    async def gated_pods(self) -> list[dict[str, Any]]:
+        """Return the pods of the wanted version that wait for their gate."""
         found = await self.installation.kube.list(
             "v1",
             "Pod",
@@ -178,21 +202,25 @@ class Placed:
 
 @dataclass
 class Field:
-    """All packages of one scenario in one installation, and the kill that hits them all."""
+    """All packages of one scenario in one installation, and the kill that hits them all.
+
+    ``seconds`` is how long after the restart the last package was as desired.
+    """
 
     installation: Installation
     proxy: HoldingProxy
     folder: Path
     placed: dict[str, Placed] = field(default_factory=dict[str, Placed])
+    seconds: float = 0.0
 
     async def place(self, points: Sequence[Point], *versions: str) -> None:
         """Write a package, with a repository of its own, for every point."""
         for point in points:
             # A repository of its own tells whose content a request asks for.
             repository = f"repo-{self.installation.name}-{point.name}"
-            subject = Subject(point.name, self.folder / point.name / "packages", self.folder / point.name)
-            hooks = bool(point.hook or point.after)
-            subject.write(*versions, hooks=hooks, gated=point.gated, finalizer=point.lingering)
+            folder = self.folder / point.name
+            subject = Subject(point.name, folder / "packages", folder, has_hooks=bool(point.hook or point.after))
+            subject.write(*versions, gated=point.gated, finalizer=point.lingering)
             await self.installation.repository(subject.repository, repository)
             self.placed[point.name] = Placed(point, subject, self.installation, repository)
 
@@ -222,12 +250,26 @@ class Field:
 
         await eventually(everybody, REACHED_WITHIN, every=0.1, what="every package stands at its point")
 
-    async def kill(self) -> None:
-        """Kill the worker at once, and take away what held it."""
+    async def install(self, version: str) -> None:
+        """Bring every package to a first version, undisturbed, and forget what its hooks wrote."""
+        for one in self.placed.values():
+            await one.want(version)
+        for one in self.placed.values():
+            if one.point.gated:
+                await eventually(one.open_gates, REACHED_WITHIN, what="a pod to open the gate of")
+            await self.installation.ready(one.point.name, version, within=REACHED_WITHIN)
+            one.subject.clear()
+
+    async def kill_and_restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
+        """Kill the worker at once, take away what held it, start it again, and wait until all have ``finished``."""
         self.installation.kill()
         self.proxy.release()
         for one in self.placed.values():
             await one.go_on()
+        began = time.monotonic()
+        self.start()
+        await asyncio.gather(*(finished(one) for one in self.placed.values()))
+        self.seconds = time.monotonic() - began
 
     async def take_away(self) -> None:
         """Delete the repositories."""
@@ -235,12 +277,3 @@ class Field:
             await self.installation.kube.delete(
                 ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=one.repository)
             )
-
-
-def alive(pid: int) -> bool:
-    """Say whether a process exists."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

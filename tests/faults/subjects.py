@@ -57,18 +57,25 @@ spec:
 
 @dataclass(frozen=True)
 class Subject:
-    """One package on disk with the journal of its hooks; ``name`` is also that of its Application."""
+    """One package on disk with the journal of its hooks.
+
+    Attributes:
+        name: of the package and its Application.
+        repository: folder of the repository.
+        folder: of the journal, and of what holds the hooks.
+        has_hooks: it has one hook for all five bindings that keeps the journal.
+    """
 
     name: str
     repository: Path
     folder: Path
+    has_hooks: bool = True
 
-    def write(self, *versions: str, hooks: bool = True, gated: bool = False, finalizer: bool = False) -> None:
+    def write(self, *versions: str, gated: bool = False, finalizer: bool = False) -> None:
         """Write versions of the package.
 
         Args:
             versions: what to write.
-            hooks: with one hook for all five bindings that keeps the journal.
             gated: with a Deployment that becomes ready only once its pods' scheduling gates are removed.
             finalizer: the ConfigMap stays after its deletion until somebody takes its finalizer off.
         """
@@ -81,7 +88,7 @@ class Subject:
                 version,
                 templates={"config.yaml": config_map, **({"deployment.yaml": _GATED} if gated else {})},
                 settings={"greeting": {"type": "string", "default": "hello", "maxLength": 20}},
-                hooks={"all.sh": _HOOK.format(folder=self.folder, version=version)} if hooks else {},
+                hooks={"all.sh": _HOOK.format(folder=self.folder, version=version)} if self.has_hooks else {},
             )
 
     def hold(self, binding: str) -> None:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import AsyncIterator
-
 import pytest
 
-from faults.points import Field, Point
+from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
 from windlass.domain.ids import FINALIZER
-
-WITHIN = 15.0
-"""Seconds from the restart until everything is as desired (design section 8)."""
 
 RECORD_MADE = "POST .*{record}$"
 RECORD = "PUT .*{record}$"
-ONCE = ("deployed",)
 
 POINTS = [
     Point(name="observe", at="GET .*{app}$"),
@@ -64,21 +57,17 @@ POINTS = [
 
 
 @pytest.fixture(scope="module")
-async def killed(field: Field) -> AsyncIterator[Field]:
+async def killed(field: Field) -> Field:
     """Every package at its point, the worker killed and started again, everything ready."""
+
+    async def ready(one: Placed) -> None:
+        await field.installation.ready(one.point.name, "1.0.0", within=WAIT_SECONDS)
+
     await field.place(POINTS, "1.0.0")
     field.start()
-    began = time.monotonic()
     await field.reach(lambda one: one.want("1.0.0"))
-    print("reached", time.monotonic() - began)
-    await field.kill()
-    began = time.monotonic()
-    field.start()
-    await field.placed["awaiting"].open_gates()
-    for one in field.placed.values():
-        await field.installation.ready(one.point.name, "1.0.0", within=60)
-        print(one.point.name, time.monotonic() - began)
-    yield field
+    await field.kill_and_restart(ready)
+    return field
 
 
 @pytest.mark.parametrize("point", [pytest.param(one, id=one.name) for one in POINTS])
@@ -87,13 +76,12 @@ async def test_an_installation_goes_on(killed: Field, point: Point) -> None:
     obj = await killed.installation.object(point.name)
     assert obj is not None
     assert FINALIZER in obj["metadata"]["finalizers"]
-    found = await killed.installation.release(point.name)
-    assert tuple(found[number] for number in sorted(found)) == (point.revisions or ONCE)
+    assert await one.revisions() == (point.revisions or ("deployed",))
     config = await killed.installation.get("ConfigMap", one.names["release"])
     assert config is not None
     assert config["data"]["version"] == "1.0.0"
-    expected: list[str] = []
-    for binding in ("onStartup", "beforeHelm", "afterHelm") if point.hook or point.after else ():
-        expected += [f"{binding} started 1.0.0"] * (2 if point.again == binding else 1)
-        expected += [f"{binding} finished 1.0.0"]
-    assert one.subject.journal() == expected
+    assert one.subject.journal() == one.expected_journal("onStartup", "beforeHelm", "afterHelm")
+
+
+def test_all_installations_go_on_in_time(killed: Field) -> None:
+    assert killed.seconds <= RESTART_SECONDS

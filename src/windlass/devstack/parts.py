@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +15,8 @@ from windlass.devstack.credentials import Credentials
 from windlass.devstack.plan import Plan
 from windlass.devstack.ports import LOOPBACK
 from windlass.devstack.probe import Probe
+from windlass.temporal.codec_token import token_at
+from windlass.temporal.keyring import ENVIRONMENT_FILE, ENVIRONMENT_TEXT
 
 SERVICE_RANGE: Final = "10.96.0.0/16"
 NODE: Final = "windlass-node"
@@ -34,8 +39,9 @@ class Part:
 
     Attributes:
         name: shown to people, names the log.
-        tool: the program, see `windlass.devstack.catalog`.
+        tool: the program, see `windlass.devstack.catalog`; or `windlass` itself.
         argv: command line.
+        env: variables that are added to its environment.
         needs: parts that must be ready before this one is started.
         address: where it serves; empty when it does not.
         ready: all of these hold once it does its work.
@@ -46,6 +52,7 @@ class Part:
     name: str
     tool: str
     argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
     needs: tuple[str, ...] = ()
     address: str = ""
     ready: tuple[Probe, ...] = ()
@@ -57,7 +64,7 @@ def of(plan: Plan) -> list[Part]:
     """Return the parts of a stack in the order in which they come up."""
     parts: list[Part] = []
     if not plan.external_temporal:
-        parts.append(_temporal(plan))
+        parts += [_temporal(plan), _codec(plan)]
     if not plan.external_kubeconfig:
         parts += _control_plane(plan, Credentials(plan.folder / "pki"))
     return parts + _objects(plan)
@@ -89,8 +96,8 @@ def _temporal(plan: Plan) -> Part:
         argv += ["--dynamic-config-value", setting]
     for name, kind in plan.search_attributes.items():
         argv += ["--search-attribute", f"{name}={kind}"]
-    if plan.ui_codec_endpoint:
-        argv += ["--ui-codec-endpoint", plan.ui_codec_endpoint]
+    # The UI has no login and therefore no token of its own to send: docs/adr/0002-payload-codec.md.
+    argv += ["--ui-codec-endpoint", f"{plan.codec_url}/{token_at(plan.codec_token_file)}"]
     return Part(
         name="temporal",
         tool="temporal",
@@ -103,6 +110,24 @@ def _temporal(plan: Plan) -> Part:
             Probe(plan.ui_url),
         ),
         health=Probe(f"{http}/api/v1/namespaces/default"),
+    )
+
+
+def _codec(plan: Plan) -> Part:
+    ui = plan.ports["temporal-ui"]
+    # Of `localhost` and the address, browsers make two origins.
+    origins = (f"--ui-origin=http://{host}:{ui}" for host in (LOOPBACK, "localhost"))
+    serve = ("codec", "serve", f"--port={plan.ports['codec']}", f"--token-file={plan.codec_token_file}")
+    alive = Probe(f"{plan.codec_url}/decode", method="OPTIONS", status=HTTPStatus.NO_CONTENT)
+    named = any(os.environ.get(variable) for variable in (ENVIRONMENT_FILE, ENVIRONMENT_TEXT))
+    return Part(
+        name="codec",
+        tool="windlass",
+        argv=(sys.executable, "-m", "windlass", *serve, *origins),
+        env={} if named else {ENVIRONMENT_FILE: str(plan.keyring)},
+        address=plan.codec_url,
+        ready=(alive,),
+        health=alive,
     )
 
 
@@ -131,7 +156,9 @@ def _control_plane(plan: Plan, pki: Credentials) -> list[Part]:
             *flags,
         )
         address = f"https://{LOOPBACK}:{plan.ports[name]}"
-        return Part(name, name, argv, ("kube-apiserver",), address, (health, *ready), health)
+        return Part(
+            name, name, argv, needs=("kube-apiserver",), address=address, ready=(health, *ready), health=health
+        )
 
     return [
         Part(
@@ -209,18 +236,17 @@ def _control_plane(plan: Plan, pki: Credentials) -> list[Part]:
 
 
 def _objects(plan: Plan) -> list[Part]:
-    files = [] if plan.external_kubeconfig else sorted((_HERE / "objects").glob("*.yaml"))
-    crds = sorted(Path(plan.crds).glob("*.yaml")) if plan.crds else []
-    roles = sorted(paths.roles_dir().glob("*.yaml"))
+    # Nodes and storage are simulated in the embedded cluster only; what Windlass itself needs goes anywhere.
+    simulated = [] if plan.external_kubeconfig else sorted((_HERE / "objects" / "simulated").glob("*.yaml"))
+    crds = sorted(Path(plan.crds).glob("*.yaml"))
+    own = [*(_HERE / "objects").glob("*.yaml"), *crds, *sorted(paths.roles_dir().glob("*.yaml"))]
     needs = () if plan.external_kubeconfig else ("kube-apiserver",)
     kubectl = (plan.tools["kubectl"], f"--kubeconfig={plan.kubeconfig}")
-    parts: list[Part] = []
-    if files or crds or roles:
-        apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=windlass-stack")
-        argv = (*kubectl, *apply, *(f"--filename={file}" for file in (*files, *crds, *roles)))
-        parts.append(Part("objects", "kubectl", argv, needs, once=True))
-    if crds:
-        wait = ("wait", "--for=condition=Established", "--timeout=30s")
-        argv = (*kubectl, *wait, *(f"--filename={file}" for file in crds))
-        parts.append(Part("crds", "kubectl", argv, ("objects",), once=True))
-    return parts
+    apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=windlass-stack")
+    wait = ("wait", "--for=condition=Established", "--timeout=30s")
+
+    def task(name: str, verb: tuple[str, ...], files: list[Path], needs: tuple[str, ...]) -> Part:
+        argv = (*kubectl, *verb, *(f"--filename={file}" for file in files))
+        return Part(name, "kubectl", argv, needs=needs, once=True)
+
+    return [task("objects", apply, [*simulated, *own], needs), task("crds", wait, crds, ("objects",))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ PORTS: Final = (
     "temporal-ui",
     "temporal-http",
     "temporal-metrics",
+    "codec",
 )
 """Names of the loopback ports of one stack."""
 
@@ -37,7 +37,6 @@ class Plan:
         versions: version of each program in use, by tool name.
         ports: loopback port by name, see `PORTS`.
         search_attributes: Temporal search attribute type by name, registered at each start.
-        ui_codec_endpoint: URL at which the Temporal UI asks for payloads in clear text; empty for none.
         external_kubeconfig: kubeconfig of a cluster that takes the place of the embedded one; empty for none.
         external_temporal: host:port of a Temporal that takes the place of the embedded one; empty for none.
         crds: folder of CustomResourceDefinitions to install; empty for none.
@@ -50,7 +49,6 @@ class Plan:
     versions: dict[str, str]
     ports: dict[str, int]
     search_attributes: dict[str, str]
-    ui_codec_endpoint: str = ""
     external_kubeconfig: str = ""
     external_temporal: str = ""
     crds: str = ""
@@ -81,6 +79,21 @@ class Plan:
         """URL of the embedded API server; empty when the cluster is somebody else's."""
         return "" if self.external_kubeconfig else f"https://{LOOPBACK}:{self.ports['kube-apiserver']}"
 
+    @property
+    def codec_url(self) -> str:
+        """URL of the decode endpoint, without the token."""
+        return f"http://{LOOPBACK}:{self.ports['codec']}"
+
+    @property
+    def keyring(self) -> Path:
+        """The installation's keyring unless the environment names another."""
+        return self.folder / "keyring.yaml"
+
+    @property
+    def codec_token_file(self) -> Path:
+        """File with the decode endpoint's shared secret."""
+        return self.folder / "codec-token"
+
     def log(self, part: str) -> Path:
         """Path of a part's log."""
         return self.folder / "logs" / f"{part}.log"
@@ -90,7 +103,7 @@ class Plan:
         file = self.folder / "plan.json"
         temporary = file.with_suffix(".new")
         temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
-        os.replace(temporary, file)
+        temporary.replace(file)
         return file
 
     @classmethod

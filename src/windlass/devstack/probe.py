@@ -15,19 +15,23 @@ TIMEOUT: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A GET request and what its answer must hold.
+    """A request without a body and what its answer must hold.
 
     Attributes:
         url: where.
         token: bearer token; empty for none.
         ca: file with the authority of an HTTPS server's certificate.
         contains: texts that the body must hold, white space apart.
+        method: of the request.
+        status: that the answer must have.
     """
 
     url: str
     token: str = ""
     ca: str = ""
     contains: tuple[str, ...] = ()
+    method: str = "GET"
+    status: int = http.client.OK
 
     def failure(self) -> str:
         """Ask once; return why the part is not there yet, or an empty string when it is."""
@@ -40,14 +44,14 @@ class Probe:
             connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request(self.method, path, headers=headers)
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException) as error:
             return f"{self.url}: {error}"
         finally:
             connection.close()
-        if answer.status != http.client.OK:
+        if answer.status != self.status:
             return f"{self.url}: HTTP status {answer.status}"
         dense = b"".join(body.split())
         missing = [text for text in self.contains if text.encode() not in dense]

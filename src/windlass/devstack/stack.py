@@ -8,31 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from windlass.devstack import credentials, paths, ports, supervisor
-from windlass.devstack.build import build
+from windlass.devstack.build import Report, ensure_tools
 from windlass.devstack.catalog import TOOLS, Tool
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Found, locate
+from windlass.devstack.locate import Found
 from windlass.devstack.plan import PORTS, Plan
 from windlass.devstack.process import started_ticks, tail
 from windlass.devstack.state import PartPhase, Phase, StackState, is_running
+from windlass.temporal.codec_token import token_at
+from windlass.temporal.keyring import Keyring
 
-type Report = Callable[[str], None]
-
-DEFAULT_SEARCH_ATTRIBUTES: Final = {
-    "WindlassInstallation": "Keyword",
-    "WindlassPackage": "Keyword",
-    "WindlassKind": "Keyword",
-    "WindlassPhase": "Keyword",
-    "WindlassVersion": "Keyword",
-    "WindlassReady": "Bool",
-}
 START_TIMEOUT: Final = 120.0
 """Seconds until a start is given up. Warm on two idle cores it takes about six."""
 
@@ -48,15 +40,11 @@ class StackOptions:
     """What may differ from one stack to the next.
 
     Attributes:
-        search_attributes: Temporal search attribute type by name.
-        ui_codec_endpoint: URL of the payload decode endpoint for the Temporal UI; empty for none.
         kubeconfig: a cluster that takes the place of the embedded one.
         temporal_address: host:port of a Temporal that takes the place of the embedded one; empty for none.
         crds: folder of CustomResourceDefinitions to install; the installed Windlass's own when None.
     """
 
-    search_attributes: Mapping[str, str] = field(default_factory=lambda: DEFAULT_SEARCH_ATTRIBUTES)
-    ui_codec_endpoint: str = ""
     kubeconfig: Path | None = None
     temporal_address: str = ""
     crds: Path | None = None
@@ -70,21 +58,6 @@ class StackOptions:
         if self.temporal_address:
             left_out.add("temporal")
         return [tool for tool in TOOLS.values() if tool.name not in left_out]
-
-
-def ensure_tools(tools: list[Tool], report: Report, env: Mapping[str, str] | None = None) -> dict[str, Found]:
-    """Find the programs, build those that are not there, and return them by tool name.
-
-    Raises:
-        StackError: a program is missing and cannot be built.
-    """
-    env = os.environ if env is None else env
-    cache = paths.tools_dir(env)
-    found = {tool.name: locate(tool, cache, env).found for tool in tools}
-    if missing := [tool for tool in tools if found[tool.name] is None]:
-        build(missing, cache, report, env)
-        found |= {tool.name: locate(tool, cache, env).found for tool in missing}
-    return {name: program for name, program in found.items() if program is not None}
 
 
 class Stack:
@@ -123,7 +96,7 @@ class Stack:
         if is_running(data_dir):
             message = f"a stack runs in {data_dir} already"
             raise StackError(message, hint="use it, or stop it: windlass down")
-        plan = _plan(data_dir, options, ensure_tools(options.tools, report), detached=detach)
+        plan = _plan(data_dir, options, ensure_tools(options.tools, report, os.environ), detached=detach)
         with plan.log("supervisor").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", supervisor.__name__, str(plan.save())],
@@ -279,19 +252,27 @@ def _plan(data_dir: Path, options: StackOptions, tools: dict[str, Found], *, det
         run_id=secrets.token_hex(8),
         data_dir=str(data_dir),
         tools={name: str(found.path) for name, found in tools.items()},
-        versions={name: found.version for name, found in tools.items()},
+        versions={"windlass": version("windlass"), **{name: found.version for name, found in tools.items()}},
         ports=ports.assign(data_dir / "ports.json", PORTS),
-        search_attributes=dict(options.search_attributes),
-        ui_codec_endpoint=options.ui_codec_endpoint,
+        search_attributes=_search_attributes(),
         external_kubeconfig="" if options.kubeconfig is None else str(options.kubeconfig.absolute()),
         external_temporal=options.temporal_address,
         crds=str(options.crds or paths.crds_dir()),
         detached=detached,
     )
+    Keyring.load_or_create(plan.keyring)
+    token_at(plan.codec_token_file)
     if options.kubeconfig is None:
         pki = credentials.ensure(data_dir / "pki")
         credentials.write_kubeconfigs(pki, plan.apiserver_url, plan.kubeconfig)
     return plan
+
+
+def _search_attributes() -> dict[str, str]:
+    # Half a second of imports that only a process which starts a stack has to pay.
+    from windlass.temporal.search_attributes import as_flags  # noqa: PLC0415
+
+    return as_flags()
 
 
 def _report_changes(state: StackState, seen: dict[str, PartPhase], report: Report) -> None:

@@ -98,7 +98,7 @@ class StackState:
         file = state_file(data_dir)
         temporary = file.with_suffix(".new")
         temporary.write_text(json.dumps(dataclasses.asdict(self), indent=2) + "\n")
-        os.replace(temporary, file)
+        temporary.replace(file)
 
     @classmethod
     def load(cls, data_dir: Path) -> StackState | None:

@@ -128,7 +128,8 @@ class Supervisor:
         done = {PartPhase.READY, PartPhase.UNHEALTHY, PartPhase.DONE}
         if any(self._children[need].state.phase not in done for need in child.part.needs):
             return False
-        child.process = spawn(child.part.argv, self._plan.log(child.part.name), self._env, self._plan.folder)
+        env = {**self._env, **child.part.env}
+        child.process = spawn(child.part.argv, self._plan.log(child.part.name), env, self._plan.folder)
         child.started = time.monotonic()
         child.failed_checks = 0
         child.state.phase = PartPhase.STARTING
