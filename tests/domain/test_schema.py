@@ -86,7 +86,7 @@ def test_properties_may_be_called_like_keywords() -> None:
         (of(a={"$dynamicRef": "#x"}), "not supported"),
         (of(a={"type": "strin"}), "'strin'"),
         (of(a={"type": "string", "pattern": "("}), "does not compile"),
-        (of(a={"type": "string", "pattern": "(?=x)"}), r"\(\?="),
+        (of(a={"type": "string", "pattern": "(?=x)"}), "invalid perl operator"),
         (of(a={"type": "string", "pattern": r"(x)\1"}), "invalid escape"),
         (of(a={"required": True}), "True is not of type 'array'"),
         ({"type": "object", "properties": ["a"]}, "is not of type 'object'"),

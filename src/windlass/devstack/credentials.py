@@ -112,9 +112,7 @@ def ensure(folder: Path) -> Credentials:
         )
         _write(credentials.service_account_public_key, public)
     if not credentials.tokens.exists():
-        lines = (
-            f'{secrets.token_urlsafe(32)},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items()
-        )
+        lines = (f'{secrets.token_urlsafe(32)},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items())
         _write(credentials.tokens, "".join(lines).encode())
     return credentials
 
@@ -179,9 +177,7 @@ def _make_certificates(credentials: Credentials) -> None:
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(serving_key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False
-        )
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     _write(credentials.ca, authority.public_bytes(serialization.Encoding.PEM))

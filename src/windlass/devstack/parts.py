@@ -156,9 +156,7 @@ def _control_plane(plan: Plan, pki: Credentials) -> list[Part]:
             *flags,
         )
         address = f"https://{LOOPBACK}:{plan.ports[name]}"
-        return Part(
-            name, name, argv, needs=("kube-apiserver",), address=address, ready=(health, *ready), health=health
-        )
+        return Part(name, name, argv, needs=("kube-apiserver",), address=address, ready=(health, *ready), health=health)
 
     return [
         Part(

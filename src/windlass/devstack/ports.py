@@ -33,9 +33,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-def assign(
-    file: Path, names: Iterable[str], *, free: Callable[[int], bool] = is_free
-) -> dict[str, int]:
+def assign(file: Path, names: Iterable[str], *, free: Callable[[int], bool] = is_free) -> dict[str, int]:
     """Return a port for each name: the one in ``file`` when still free, else a new one; update ``file``.
 
     Raises:
