@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from temporalio import activity
 
@@ -14,7 +16,7 @@ from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import binding_context, config_values_file, failure_reason, values_file
-from windlass.domain.ids import hook_account_name
+from windlass.domain.ids import PackageKey, hook_account_name
 from windlass.domain.package import Values
 from windlass.domain.patch_operations import parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
@@ -31,11 +33,17 @@ class HookActivities:
         self._access = access
         self._patchers = patchers
         self._contents = contents
+        self._locks: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
 
     @activity.defn(name="hook.run")
     async def run(self, request: HookRequest) -> HookResult:
-        """Run the hook, then apply its object operations, then keep its values patch."""
-        async with heartbeating() as beat:
+        """Run the hook, then apply its object operations, then keep its values patch.
+
+        Hooks of one package never meet: an attempt that Temporal has given up, because it heard nothing for a while,
+        may still be running here, and the next one waits for its end.
+        """
+        lock = self._locks.setdefault(request.key, asyncio.Lock())
+        async with heartbeating() as beat, lock:
             beat.details = f"{request.binding.value}: {request.hook.path}"
             content = await self._contents.ensure(request.artifact)
             state = await self._contents.state(request.key, request.uid, request.record)

@@ -106,7 +106,7 @@ main() {
     esac
     if [[ $1 == stack ]]; then
         say "programs of the embedded stack"
-        .venv/bin/python -m windlass.devstack
+        UV=$(command -v "$uv") .venv/bin/python -m windlass.devstack
     fi
     say "set-up complete"
 }

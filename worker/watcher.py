@@ -1,7 +1,8 @@
 """The watcher: lists, watches, translates and signals with start. It decides nothing, and losing it loses nothing.
 
 On every list, and again every ten minutes, it compares what each object says with what its status says was seen, and
-signals only differences; packages whose lifecycle does not run are signalled too, so that a lost Temporal is rebuilt.
+signals only differences. Packages whose lifecycle does not run are signalled too; it looks for them every 15 seconds,
+so that a lost Temporal is rebuilt.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ from windlass.worker.signals import SignalQueue
 REFERENCED: Final = ("ConfigMap", "Secret")
 RELEASES: Final = "type!=helm.sh/release.v1"
 """Helm's own Secrets are large, many, and never referenced by settings."""
+
+PATROL: Final = 15.0
+"""Seconds between two looks for lifecycles that should run and do not: one listing of ids in Temporal's visibility."""
+
+PATROL_AGAIN: Final = 2.0
+"""Seconds until the next look when Temporal does not answer: it may come back without its data."""
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -101,6 +108,7 @@ class Watcher:
             for kind in REFERENCED:
                 group.create_task(self._watch_referenced(kind))
             group.create_task(self._compare_again())
+            group.create_task(self._patrol())
 
     # -- watches -----------------------------------------------------------------------------------------------------
 
@@ -184,12 +192,26 @@ class Watcher:
             self._signals.forget()
             await self._compare_all()
 
-    async def _compare_all(self) -> None:
+    async def _patrol(self) -> None:
+        """Start again what was terminated by hand or lost with Temporal's data; the cluster says nothing of either."""
+        while True:
+            running = await self._running()
+            if running is not None:
+                for key in list(self._picture.applications):
+                    if package_workflow_id(key) not in running:
+                        await self._compare(key, absent=True)
+            await asyncio.sleep(PATROL_AGAIN if running is None else PATROL)
+
+    async def _running(self) -> set[str] | None:
+        """Return the ids of the running lifecycles, None if Temporal does not tell."""
         try:
-            running = await self._lifecycles.running()
+            return await self._lifecycles.running()
         except WindlassError as error:
             _log.warning("lifecycles not listed", reason=error.reason.value, error=str(error))
-            running = None
+            return None
+
+    async def _compare_all(self) -> None:
+        running = await self._running()
         signalled = 0
         for key in list(self._picture.applications):
             absent = running is not None and package_workflow_id(key) not in running

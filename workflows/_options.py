@@ -8,6 +8,8 @@ from typing import Final, TypedDict
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
+from windlass.domain.errors import Reason
+
 HEARTBEAT: Final = timedelta(seconds=4)
 STATUS_DELAY: Final = 1.0
 """Seconds a step may run before what it does is written to the object's status."""
@@ -41,7 +43,14 @@ class RemoteOptions(TypedDict):
     cancellation_type: ActivityCancellationType
 
 
-_BLIPS = RetryPolicy(initial_interval=timedelta(milliseconds=200), backoff_coefficient=2.0)
+_BLIPS = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200),
+    backoff_coefficient=2.0,
+    # About 1.5 s. Beyond, the SDK would go on with timers and past schedule-to-close, and the failure would stay unseen.
+    maximum_attempts=4,
+    # The type of a failure is its reason; what somebody still has to create is no blip.
+    non_retryable_error_types=[Reason.VALUES_SOURCE_NOT_FOUND.value, Reason.REPOSITORY_NOT_FOUND.value],
+)
 _ONCE = RetryPolicy(maximum_attempts=1)  # every failure comes back: the workflow writes it down and decides
 
 QUICK: Final[LocalOptions] = {

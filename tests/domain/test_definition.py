@@ -59,6 +59,23 @@ def test_the_later_form() -> None:
 
 
 @pytest.mark.parametrize(
+    ("disable", "message"),
+    [
+        ({"messages": {"ru": "Да", "en": "Yes"}}, "Yes"),
+        ({"messages": {"ru": "Да"}}, "Да"),
+        ({"message": "Old", "messages": {"en": "New"}}, "Old"),
+        (None, ""),
+    ],
+)
+def test_what_is_said_before_disabling(disable: dict[str, Any] | None, message: str) -> None:
+    assert parse_definition(LEAST | {"disable": disable}).disable_message == message
+
+
+def test_the_platform_has_two_names() -> None:
+    assert parse_definition(LEAST | {"requirements": {"platform": ">=1"}}).platform == ">=1"
+
+
+@pytest.mark.parametrize(
     ("fields", "place", "says"),
     [
         ({"type": None}, "type", "is missing"),
@@ -89,6 +106,8 @@ def test_the_later_form() -> None:
         ({"requirements": {"modules": {"mandatory": [{}]}}}, "requirements.modules.mandatory[0].name", "missing"),
         ({"requirements": {"modules": {"mandatory": [], "x": ""}}}, "requirements.modules.x", "not known"),
         ({"requirements": {"modules": {"mandatory": [], "conditional": {}}}}, "modules.conditional", "is a mapping"),
+        ({"requirements": {"platform": "1", "deckhouse": "1"}}, "requirements.deckhouse", "beside platform"),
+        ({"disable": {"messages": {"en": 1}}}, "disable.messages.en", "is a number"),
         ({"disable": {"confirmation": "yes"}}, "disable.confirmation", "is text"),
         ({"hooks": {"batch": True}}, "hooks.batch", "not served"),
     ],

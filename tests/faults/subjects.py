@@ -17,9 +17,14 @@ if [ "$1" = --config ]; then
 else
   binding=$(sed -n 's/.*"binding": *"\\([a-zA-Z]*\\)".*/\\1/p' "$BINDING_CONTEXT_PATH")
 fi
+if other=$(cat "$dir/running" 2>/dev/null) && grep -qs '^State:.[RSD]' "/proc/$other/status"; then
+  echo "$binding meets another {version}" >> "$dir/journal"
+fi
+echo $$ > "$dir/running"
 echo "$binding started {version}" >> "$dir/journal"
 while [ -e "$dir/hold-$binding" ]; do sleep 0.05; done
 echo "$binding finished {version}" >> "$dir/journal"
+rm -f "$dir/running"
 if [ "$binding" = config ]; then
   echo '{{"configVersion": "v1", "onStartup": 1, "beforeHelm": 1, "afterHelm": 1, "beforeDeleteHelm": 1,
     "afterDeleteHelm": 1}}'

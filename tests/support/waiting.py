@@ -50,9 +50,7 @@ async def eventually[T](
         await asyncio.sleep(every)
 
 
-def eventually_sync[T](
-    predicate: Callable[[], T], deadline: float, *, every: float = 0.05, what: str = ""
-) -> T:
+def eventually_sync[T](predicate: Callable[[], T], deadline: float, *, every: float = 0.05, what: str = "") -> T:
     """As `eventually`, for tests without an event loop."""
     ends = time.monotonic() + deadline
     while True:
@@ -78,8 +76,5 @@ def _name(predicate: Callable[[], object]) -> str:
 
 
 def _failure(what: str, deadline: float, observed: object, error: Exception | None) -> str:
-    if error is not None:
-        last = f"last it raised {type(error).__name__}: {error}"
-    else:
-        last = f"last it returned {observed!r}"
+    last = f"last it raised {type(error).__name__}: {error}" if error is not None else f"last it returned {observed!r}"
     return f"not true within {deadline:g} s: {what}; {last}"

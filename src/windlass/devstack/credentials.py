@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import csv
-import datetime
+import datetime as dt
 import ipaddress
 import os
 import secrets
@@ -37,7 +37,7 @@ USERS: Final = {
     SERVICE: ("windlass",),
 }
 
-_VALIDITY: Final = datetime.timedelta(days=3650)  # a development stack; nothing renews it
+_VALIDITY: Final = dt.timedelta(days=3650)  # a development stack; nothing renews it
 _NAMES: Final = (
     "localhost",
     "kubernetes",
@@ -154,7 +154,7 @@ users:
 
 
 def _make_certificates(credentials: Credentials) -> None:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     authority_key = ec.generate_private_key(ec.SECP256R1())
     serving_key = ec.generate_private_key(ec.SECP256R1())
     issuer = _name("windlass embedded stack CA")
@@ -191,7 +191,7 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime.datetime
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: dt.datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -199,7 +199,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + _VALIDITY)
     )
 

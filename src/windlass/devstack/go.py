@@ -109,7 +109,8 @@ def _examine(program: Path, env: Mapping[str, str]) -> Go | None:
 
 def _installer(scratch: Path, env: Mapping[str, str]) -> list[str]:
     """Return the beginning of an install command; environments that uv makes hold no pip."""
-    if uv := shutil.which("uv", path=env.get("PATH", "")):
+    # `uv run` and tools/bootstrap.sh name the uv that runs them.
+    if uv := env.get("UV") or shutil.which("uv", path=env.get("PATH", "")):
         return [uv, "pip", "install", "--python", sys.executable]
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install"]

@@ -26,7 +26,7 @@ _HERE: Final = Path(__file__).parent
 _CLIENT_RATE: Final = ("--kube-api-qps=200", "--kube-api-burst=400")
 
 _TEMPORAL_PRAGMAS: Final = ("journal_mode=wal", "synchronous=normal")  # 2.8 -> 25 to 35 workflows/s
-_TEMPORAL_DYNAMIC: Final = (
+TEMPORAL_DYNAMIC: Final = (
     "system.enableActivityEagerExecution=true",
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
@@ -92,7 +92,7 @@ def _temporal(plan: Plan) -> Part:
     ]
     for pragma in _TEMPORAL_PRAGMAS:
         argv += ["--sqlite-pragma", pragma]
-    for setting in _TEMPORAL_DYNAMIC:
+    for setting in TEMPORAL_DYNAMIC:
         argv += ["--dynamic-config-value", setting]
     for name, kind in plan.search_attributes.items():
         argv += ["--search-attribute", f"{name}={kind}"]

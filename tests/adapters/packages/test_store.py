@@ -17,6 +17,7 @@ from support.packages import package_yaml, tgz_of, write_tree
 from support.waiting import eventually
 from windlass.adapters.packages import source_file
 from windlass.adapters.packages.cache import Cache
+from windlass.adapters.packages.digest import files_of
 from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.store import PackageStore
 from windlass.domain.errors import PermanentError, Reason, TransientError
@@ -150,6 +151,14 @@ async def test_tricks_in_folders(store: PackageStore, repository: Repository, fo
     with pytest.raises(PermanentError, match="templates/trick is neither") as caught:
         await store.resolve(repository, SOURCE)
     assert caught.value.reason is Reason.ARCHIVE_REJECTED
+
+
+def test_a_pipe_that_took_its_place_blocks_nobody(folder: Path) -> None:
+    files = files_of(folder / "webapp/1.0.0")
+    files[0].path.unlink()
+    os.mkfifo(files[0].path)
+    with pytest.raises(OSError, match="no file any more"):
+        files[0].open()
 
 
 async def test_limits_hold_for_folders_too(tmp_path: Path, repository: Repository) -> None:

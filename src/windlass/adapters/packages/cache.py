@@ -161,7 +161,10 @@ class Cache:
 
 
 def _is_in_work(folder: Path) -> bool:
-    held = os.open(folder, os.O_RDONLY)
+    try:
+        held = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:  # its owner has just finished
+        return False
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

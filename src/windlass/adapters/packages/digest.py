@@ -6,11 +6,13 @@ Owner, times, empty folders and all other mode bits do not count, nor does what 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
 import stat
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -30,6 +32,18 @@ class PackageFile:
     path: Path
     size: int
     executable: bool
+
+    def open(self) -> BufferedReader:
+        """Open the content.
+
+        Raises:
+            OSError: something that is no file has taken its place meanwhile; a pipe would block for ever.
+        """
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "is no file any more", str(self.path))
+        return os.fdopen(descriptor, "rb")
 
 
 def files_of(root: Path, limits: Limits | None = None) -> list[PackageFile]:
@@ -67,7 +81,7 @@ def digest_of(root: Path, limits: Limits | None = None) -> str:
     """
     total = hashlib.sha256()
     for file in files_of(root, limits):
-        with file.path.open("rb") as content:
+        with file.open() as content:
             digest = hashlib.file_digest(content, "sha256").hexdigest()
         total.update(f"{file.relative}\0{'x' if file.executable else '-'}\0{file.size}\0{digest}\n".encode())
     return f"sha256:{total.hexdigest()}"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, cast
 
 from windlass.adapters.packages.helm_hooks import has_helm_hooks
 from windlass.domain.definition import FILE, parse_definition
@@ -27,6 +27,25 @@ _NOT_HOOKS: Final = frozenset({"lib", "venv"})
 _NOT_HOOK_ENDINGS: Final = (".yaml", ".json", ".md", ".txt")
 _EXECUTABLE: Final = 0o111
 _BOM: Final = "\ufeff"
+_LINE: Final = re.compile(r"line (\d+)")
+
+
+class FileError(ValueError):
+    """A file of the package is not what it should be.
+
+    Attributes:
+        file: path in the package.
+        line: counted from 1; 0 if it is the file as a whole.
+        problem: what is wrong.
+        hint: what to do.
+    """
+
+    def __init__(self, file: str, problem: str, hint: str, *, line: int = 0) -> None:
+        super().__init__(f"{file}: {problem}")
+        self.file = file
+        self.line = line
+        self.problem = problem
+        self.hint = hint
 
 
 def load(root: Path) -> Package:
@@ -36,21 +55,33 @@ def load(root: Path) -> Package:
         PermanentError: LOAD_FAILED with file, place, and what is expected there.
         OSError: a file cannot be read.
     """
-    if not (root / FILE).is_file():
-        _refuse(FILE, "is missing", "every package has one: see docs/packages.md")
-    definition = parse_definition(read_yaml(root, FILE))
-    package = Package(
-        definition=definition,
-        static_values=_static_values(root, camel_key(definition.name)),
-        settings_schema=_mapping(root, settings_schema_file(root)),
-        values_schema=_mapping(root, VALUES_SCHEMA),
-        images=_images(root),
-        has_chart=has_chart(root),
-        chart_has_hooks=has_helm_hooks(root),
-        hook_files=tuple(sorted(_hook_files(root))),
-    )
+    try:
+        definition = parse_definition(read_definition_file(root))
+        package = Package(
+            definition=definition,
+            static_values=static_values(root, camel_key(definition.name)),
+            settings_schema=read_mapping(root, settings_schema_file(root)),
+            values_schema=read_mapping(root, VALUES_SCHEMA),
+            images=read_images(root),
+            has_chart=has_chart(root),
+            chart_has_hooks=has_helm_hooks(root),
+            hook_files=hook_files(root),
+        )
+    except FileError as error:
+        raise PermanentError(Reason.LOAD_FAILED, str(error), hint=error.hint, actor=Actor.AUTHOR) from error
     prepare_schemas(package)
     return package
+
+
+def read_definition_file(root: Path) -> Any:
+    """Return what ``package.yaml`` holds.
+
+    Raises:
+        FileError: it is missing, or as `read_yaml`.
+    """
+    if not (root / FILE).is_file():
+        raise FileError(FILE, "is missing", "every package has one: see docs/packages.md")
+    return read_yaml(root, FILE)
 
 
 def has_chart(root: Path) -> bool:
@@ -67,57 +98,78 @@ def read_yaml(root: Path, name: str) -> Any:
     """Return what one YAML or JSON file of the package holds, None if it is empty. A byte order mark is passed over.
 
     Raises:
-        PermanentError: LOAD_FAILED with the file and the place in it.
+        FileError: naming the place.
         OSError: the file cannot be read.
     """
     path = root / name
     if (size := path.stat().st_size) > MAX_FILE:
-        _refuse(name, f"has {size} bytes; at most {MAX_FILE} are allowed", "keep data out of it")
+        raise FileError(name, f"has {size} bytes; at most {MAX_FILE} are allowed", "keep data out of it")
     raw = path.read_bytes()
     try:
         text = raw.decode().removeprefix(_BOM)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        _refuse(name, f"line {line} (byte {error.start}): not UTF-8", "save the file as UTF-8")
+        problem = f"line {line} (byte {error.start}): not UTF-8"
+        raise FileError(name, problem, "save the file as UTF-8", line=line) from None
     try:
         return parse_document(text)
     except DocumentError as error:
-        _refuse(name, str(error), "mend it at that place")
+        found = _LINE.match(error.position)
+        line = int(found[1]) if found else 0
+        raise FileError(name, str(error), "mend it at that place", line=line) from None
 
 
-def _static_values(root: Path, key: str) -> Values:
-    values = _mapping(root, STATIC_VALUES) or {}
-    inner = values.get(key)
-    return cast("Values", inner) if isinstance(inner, dict) else values
+def read_mapping(root: Path, name: str) -> Values | None:
+    """Return the mapping in a file, None if the file is missing or empty.
 
-
-def _images(root: Path) -> dict[str, str]:
-    images = _mapping(root, IMAGES) or {}
-    for name, digest in images.items():
-        if not isinstance(digest, str):
-            _refuse(IMAGES, f"{name}: not text", "map image names to digests")
-    return images
-
-
-def _mapping(root: Path, name: str) -> Values | None:
-    """Return the mapping in a file, None if the file is missing or empty."""
+    Raises:
+        FileError: it holds something else, or as `read_yaml`.
+    """
     document = read_yaml(root, name) if (root / name).is_file() else None
     if document is None:
         return None
     if not isinstance(document, dict):
-        _refuse(name, f"holds a {type(document).__name__}, not a mapping", "write `name: value` lines")
+        raise FileError(name, f"holds a {type(document).__name__}, not a mapping", "write `name: value` lines")
     return cast("Values", document)
 
 
-def _hook_files(root: Path) -> Iterator[str]:
-    """Yield candidates for hooks (reference: hooks.md section 1): executable, not hidden, no data files."""
+def static_values(root: Path, key: str) -> Values:
+    """Return ``values.yaml``; of one that has the package's own key on top only what is below it.
+
+    Raises:
+        FileError: as `read_mapping`.
+    """
+    values = read_mapping(root, STATIC_VALUES) or {}
+    inner = values.get(key)
+    return cast("Values", inner) if isinstance(inner, dict) else values
+
+
+def read_images(root: Path) -> dict[str, str]:
+    """Return the digests of images by name.
+
+    Raises:
+        FileError: one is no text, or as `read_mapping`.
+    """
+    images = read_mapping(root, IMAGES) or {}
+    for name, digest in images.items():
+        if not isinstance(digest, str):
+            raise FileError(IMAGES, f"{name}: not text", "map image names to digests")
+    return images
+
+
+def hook_files(root: Path) -> tuple[str, ...]:
+    """Return candidates for hooks, sorted (reference: hooks.md section 1): executable, not hidden, no data files."""
+    return tuple(file for file in candidates(root) if (root / file).stat().st_mode & _EXECUTABLE)
+
+
+def candidates(root: Path) -> list[str]:
+    """Return what would be hooks if it were executable."""
+    found: list[str] = []
     for folder, folders, names in os.walk(root / "hooks"):
         folders[:] = [name for name in folders if name not in _NOT_HOOKS and not name.startswith(".")]
-        for name in names:
-            path = Path(folder, name)
-            if not name.startswith(".") and not name.endswith(_NOT_HOOK_ENDINGS) and path.stat().st_mode & _EXECUTABLE:
-                yield path.relative_to(root).as_posix()
-
-
-def _refuse(name: str, problem: str, hint: str) -> NoReturn:
-    raise PermanentError(Reason.LOAD_FAILED, f"{name}: {problem}", hint=hint, actor=Actor.AUTHOR)
+        found += [
+            Path(folder, name).relative_to(root).as_posix()
+            for name in names
+            if not name.startswith(".") and not name.endswith(_NOT_HOOK_ENDINGS)
+        ]
+    return sorted(found)

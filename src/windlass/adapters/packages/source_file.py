@@ -83,7 +83,8 @@ def copy(found: Path, target: Path, limits: Limits) -> Path:
     for file in files_of(found, limits):
         copied = target / file.relative
         copied.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file.path, copied, follow_symlinks=False)
+        with file.open() as content, copied.open("xb") as out:
+            shutil.copyfileobj(content, out)
         copied.chmod(MODES[file.executable])
     return target
 

@@ -146,7 +146,7 @@ def _check_identity(root: Path, source: Source) -> None:
     """See that the package is what its place in the repository says; whatever else is wrong, `load` tells."""
     try:
         document = loader.read_yaml(root, FILE)
-    except (FileNotFoundError, PermanentError):
+    except (FileNotFoundError, loader.FileError):
         return
     if not isinstance(document, dict):
         return

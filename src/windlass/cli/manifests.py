@@ -1,0 +1,59 @@
+"""Reads manifests that people name on the command line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from windlass.domain.documents import DocumentError, parse_documents
+from windlass.domain.errors import Actor, PermanentError, Reason
+
+
+def read_manifests(name: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a file, in every ``.yaml``, ``.yml`` and ``.json`` file of a folder, or in standard input.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED with file, place, and what is missing.
+    """
+    if name == "-":
+        yield from _objects("standard input", sys.stdin.read())
+        return
+    path = Path(name)
+    if not path.exists():
+        _refuse(name, "does not exist", "name a file, a folder, or - for standard input")
+    files = [path]
+    if path.is_dir():
+        files = sorted(one for one in path.iterdir() if one.suffix in {".yaml", ".yml", ".json"})
+        if not files:
+            _refuse(name, "holds no .yaml, .yml or .json file", "name the file itself")
+    for file in files:
+        try:
+            text = file.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            _refuse(str(file), f"is not UTF-8 (byte {error.start})", "save it as UTF-8")
+        yield from _objects(str(file), text)
+
+
+def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
+    try:
+        documents = parse_documents(text)
+    except DocumentError as error:
+        _refuse(where, str(error), "correct the text at that place")
+    for number, document in enumerate(documents, start=1):
+        place = f"{where}, document {number}"
+        if not isinstance(document, dict):
+            _refuse(place, "is no object", "write apiVersion, kind and metadata")
+        obj = cast("dict[str, Any]", document)
+        metadata = obj.get("metadata")
+        missing = [field for field in ("apiVersion", "kind") if not obj.get(field)]
+        if not isinstance(metadata, dict) or not cast("dict[str, Any]", metadata).get("name"):
+            missing.append("metadata.name")
+        if missing:
+            _refuse(place, f"lacks {', '.join(missing)}", "add it")
+        yield obj
+
+
+def _refuse(where: str, problem: str, hint: str) -> NoReturn:
+    raise PermanentError(Reason.VALIDATION_FAILED, f"{where}: {problem}", hint=hint, actor=Actor.USER)

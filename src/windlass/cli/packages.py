@@ -1,0 +1,213 @@
+"""``windlass apply|get|describe|watch|values|delete``: packages as objects of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windlass.cli.cluster import Cluster, cluster, condition
+from windlass.cli.options import AllNamespaces, DataDir, Format, Name, Namespace
+from windlass.cli.output import Output, console, emit
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+
+if TYPE_CHECKING:
+    from windlass.contracts.objects import Application
+
+FIELD_MANAGER = "windlass-cli"
+
+
+def apply(
+    file: Annotated[list[str], typer.Option("--file", "-f", help="File or folder of manifests, or - for input.")],
+    namespace: Namespace = "",
+    wait: Annotated[bool, typer.Option(help="Wait until every Application is ready.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 300.0,
+    data_dir: DataDir = None,
+) -> None:
+    """Create or change objects from manifests (server-side apply)."""
+    from windlass.cli.manifests import read_manifests
+
+    documents = [document for name in file for document in read_manifests(name)]
+
+    async def run() -> None:
+        async with cluster(namespace, data_dir) as place:
+            names: list[tuple[str, str]] = []
+            for document in documents:
+                stored = await _apply(place, document)
+                metadata = stored["metadata"]
+                where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
+                typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
+                if stored["kind"] == "Application":
+                    names.append((metadata["namespace"], metadata["name"]))
+            if wait:
+                async with asyncio.timeout(timeout):
+                    for where, name in names:
+                        await _until_ready(place, where, name)
+
+    try:
+        asyncio.run(run())
+    except TimeoutError:
+        raise TransientError(
+            Reason.READINESS_TIMEOUT,
+            f"not ready within {timeout:g} s",
+            hint="see what it waits for: `windlass describe NAME`",
+        ) from None
+
+
+async def _apply(place: Cluster, document: dict[str, Any]) -> dict[str, Any]:
+    info = await place.kube.resource(document["apiVersion"], document["kind"])
+    if info is not None and info.namespaced and not document["metadata"].get("namespace"):
+        document = {**document, "metadata": {**document["metadata"], "namespace": place.namespace}}
+    return await place.kube.apply(document, field_manager=FIELD_MANAGER)
+
+
+def get(
+    name: Annotated[str, typer.Argument(help="Name of one Application; all if absent.")] = "",
+    namespace: Namespace = "",
+    all_namespaces: AllNamespaces = False,
+    output: Format = Output.TABLE,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow changes.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """List packages: version, phase, readiness and why."""
+    if watch:
+        _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
+        return
+
+    async def run() -> None:
+        async with cluster(namespace, data_dir) as place:
+            if name:
+                found = [await place.application(name)]
+            else:
+                found = await place.applications(all_namespaces=all_namespaces)
+            if output in {Output.JSON, Output.YAML}:
+                documents = [one.to_object() for one in found]
+                emit(documents[0] if name else {"apiVersion": "v1", "kind": "List", "items": documents}, output)
+                return
+            if not found:
+                where = "any namespace" if all_namespaces else f"namespace {place.namespace}"
+                sys.stderr.write(f"No packages in {where}.\n")
+                return
+            from windlass.cli.views import list_table
+
+            console().print(list_table(found, wide=output is Output.WIDE, namespaces=all_namespaces))
+
+    asyncio.run(run())
+
+
+def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) -> None:
+    """Tell everything about one package: step, failure and what to do, conditions, orders, events."""
+
+    async def run() -> None:
+        from windlass.cli.views import description
+
+        async with cluster(namespace, data_dir) as place:
+            application = await place.application(name)
+            console().print(description(application, await place.events(application)))
+
+    asyncio.run(run())
+
+
+def watch(
+    name: Annotated[str, typer.Argument(help="Name of one Application; all if absent.")] = "",
+    namespace: Namespace = "",
+    all_namespaces: AllNamespaces = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Follow packages live, with progress, until Ctrl-C."""
+    _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
+
+
+def _follow(name: str, namespace: str, data_dir: Path | None, *, all_namespaces: bool) -> None:
+    from windlass.cli.live import follow
+
+    async def run() -> None:
+        async with cluster(namespace, data_dir) as place:
+            if name:
+                await place.application(name)
+            await follow(place, name, all_namespaces=all_namespaces)
+
+    asyncio.run(run())
+
+
+def values(
+    name: Name,
+    namespace: Namespace = "",
+    output: Format = Output.YAML,
+    show_secrets: Annotated[bool, typer.Option(help="Show what came from Secrets and hooks in clear.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the values that the newest release was made with, as its chart sees them."""
+
+    async def run() -> None:
+        from windlass.cli.values import release_values
+
+        async with cluster(namespace, data_dir) as place:
+            application = await place.application(name)
+            found = await release_values(place, application, show_secrets=show_secrets)
+            emit(found, Output.JSON if output is Output.JSON else Output.YAML)
+
+    asyncio.run(run())
+
+
+def delete(
+    name: Name,
+    namespace: Namespace = "",
+    wait: Annotated[bool, typer.Option(help="Wait until it is gone.")] = True,
+    abandon: Annotated[bool, typer.Option(help="Run no hooks and leave the release in the cluster.")] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 600.0,
+    data_dir: DataDir = None,
+) -> None:
+    """Remove a package: hooks, release, files, object."""
+    from windlass.domain.ids import ABANDON_ANNOTATION
+
+    async def run() -> None:
+        async with cluster(namespace, data_dir) as place:
+            application = await place.application(name)
+            if abandon:
+                patch = {"metadata": {"annotations": {ABANDON_ANNOTATION: "true"}}}
+                await place.kube.patch(place.ref(name), patch, kind="merge")
+            await place.kube.delete(place.ref(name), uid=application.metadata.uid)
+            if not wait:
+                typer.echo(f"{name} is being removed; follow it with `windlass watch {name}`")
+                return
+            async with asyncio.timeout(timeout):
+                await _until_gone(place, application)
+            typer.echo(f"{name} is gone")
+
+    try:
+        asyncio.run(run())
+    except TimeoutError:
+        raise TransientError(
+            Reason.UNINSTALL_FAILED,
+            f"{name} is not gone within {timeout:g} s",
+            hint=f"see what holds it: `windlass describe {name}`; give it up with `windlass delete {name} --abandon`",
+        ) from None
+
+
+async def _until_ready(place: Cluster, namespace: str, name: str) -> None:
+    from windlass.cli.live import applications
+
+    async for found in applications(place, namespace, name):
+        if not found:
+            raise PermanentError(Reason.PACKAGE_NOT_FOUND, f"{name} was removed while it was awaited", actor=Actor.USER)
+        application = found[0]
+        seen = application.status.seen if application.status else None
+        if (
+            seen is not None
+            and seen.generation == application.metadata.generation
+            and condition(application, "Ready")[0] == "True"
+        ):
+            typer.echo(f"Application {name} in {namespace} is ready")
+            return
+
+
+async def _until_gone(place: Cluster, application: Application) -> None:
+    from windlass.cli.live import applications
+
+    async for found in applications(place, application.metadata.namespace, application.metadata.name):
+        if not found or found[0].metadata.uid != application.metadata.uid:
+            return

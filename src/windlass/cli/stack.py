@@ -1,0 +1,232 @@
+"""``windlass up``, ``down``, ``status``, ``logs`` and ``doctor``: the embedded stack."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from windlass.devstack.stack import Stack
+
+DataDir = Annotated[
+    Path | None, typer.Option(help="Data directory of the stack; default WINDLASS_DATA, else below ~/.local/share.")
+]
+
+
+class Form(StrEnum):
+    """How a command prints what it found."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+Output = Annotated[Form, typer.Option("--output", "-o", help="For people or for programs.")]
+
+_FOLLOW_EVERY: Final = 0.2  # seconds between two looks at a growing log
+
+
+def up(
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Return when all is ready; stop with `down`.")] = False,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Your cluster instead of the embedded one.")
+    ] = None,
+    temporal_address: Annotated[str, typer.Option(help="Your Temporal (host:port) instead of the embedded one.")] = "",
+    data_dir: DataDir = None,
+) -> None:
+    """Start Temporal and a Kubernetes control plane on this machine; Ctrl-C stops them again.
+
+    Everything binds to the loopback address and keeps its data in one directory: the next start goes on from there.
+    Programs that are missing are built first, once; `windlass doctor` tells which.
+    """
+    from windlass.devstack.stack import Stack, StackOptions
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    options = StackOptions(kubeconfig=kubeconfig, temporal_address=temporal_address)
+    stack = Stack.start(data_dir, options=options, detach=detach, report=typer.echo)
+    typer.echo(_summary(stack))
+    if detach:
+        return
+    try:
+        # Being told to stop is how this command ends well.
+        with contextlib.suppress(KeyboardInterrupt):
+            typer.echo("\nCtrl-C stops the stack; its data stays.")
+            stack.follow(typer.echo)
+    finally:
+        stack.stop()
+        typer.echo("stopped")
+
+
+def down(data_dir: DataDir = None) -> None:
+    """Stop the stack; its data stays. Harmless when none runs."""
+    from windlass.devstack import paths
+    from windlass.devstack.stack import Stack
+    from windlass.devstack.state import is_running
+
+    folder = paths.data_dir(data_dir)
+    if is_running(folder):
+        Stack.attach(folder).stop()
+        typer.echo(f"stopped the stack in {folder}")
+    else:
+        typer.echo(f"no stack runs in {folder}")
+
+
+def status(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
+    """Show parts, addresses and health. Exit code 0 only if everything is ready."""
+    from windlass.devstack import paths
+    from windlass.devstack.stack import Stack
+    from windlass.devstack.state import PartPhase, is_running
+
+    folder = paths.data_dir(data_dir)
+    stack = Stack(folder)
+    state = stack.state
+    running = is_running(folder)
+    phase = state.phase.value if running else "stopped"
+    parts: list[dict[str, Any]] = [
+        {
+            "part": name,
+            "state": part.phase.value if running else "stopped",
+            "pid": part.pid if running else 0,
+            "address": part.address,
+            "version": part.version,
+            "uptime": round(time.time() - part.started_at) if running and part.pid else 0,
+            "restarts": part.restarts,
+        }
+        for name, part in state.parts.items()
+        if part.phase is not PartPhase.DONE
+    ]
+    document = {
+        "state": phase,
+        "dataDir": str(folder),
+        "supervisor": state.supervisor if running else 0,
+        "kubeconfig": state.kubeconfig,
+        "temporal": state.temporal_address,
+        "ui": state.ui_url,
+        "parts": parts,
+    }
+    if output is not Form.TABLE:
+        _print_document(document, output)
+    else:
+        _print_table(
+            ["part", "state", "pid", "address", "version", "uptime", "restarts"],
+            [
+                [
+                    part["part"],
+                    part["state"],
+                    part["pid"] or "",
+                    part["address"],
+                    part["version"],
+                    _duration(part["uptime"]),
+                    part["restarts"] or "",
+                ]
+                for part in parts
+            ],
+        )
+        typer.echo(f"\n{_summary(stack)}" if running else f"\nstopped; data in {folder}; start: windlass up")
+        for name, part in state.parts.items():
+            if running and part.last_error:
+                typer.echo(f"\nlast failure of {name}:\n{part.last_error}")
+    healthy = running and phase == "ready" and all(part["state"] == PartPhase.READY for part in parts)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def logs(
+    part: Annotated[str, typer.Argument(help="A part as `windlass status` lists them, or `supervisor`.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 200,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the log of one part."""
+    from windlass.devstack import paths
+    from windlass.devstack.errors import StackError
+    from windlass.devstack.process import tail
+
+    folder = paths.data_dir(data_dir) / "logs"
+    log = folder / f"{part}.log"
+    known = sorted(file.stem for file in folder.glob("*.log"))
+    if part not in known:
+        message = f"there is no log of {part!r} in {folder}"
+        raise StackError(message, hint=f"there are: {', '.join(known)}" if known else "start a stack: windlass up")
+    with log.open(errors="replace") as file:
+        file.seek(0, os.SEEK_END)
+        for line in tail(log, lines, limit=lines * 4096):
+            typer.echo(line)
+        while follow:
+            if text := file.read():
+                typer.echo(text, nl=False)
+            else:
+                # A plain file cannot be waited for portably.
+                time.sleep(_FOLLOW_EVERY)
+
+
+def doctor(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
+    """Say what is there, what is missing, what will be built and for how long, and what to do."""
+    import dataclasses
+
+    from windlass.devstack import paths
+    from windlass.devstack.doctor import Level, examine
+
+    findings = examine(paths.data_dir(data_dir), os.environ)
+    if output is not Form.TABLE:
+        _print_document([dataclasses.asdict(finding) for finding in findings], output)
+    else:
+        for finding in findings:
+            typer.echo(f"{finding.level.value:<8} {finding.subject:<24} {finding.found}")
+            if finding.advice:
+                typer.echo(f"{'':<33} -> {finding.advice}")
+    problems = [finding.subject for finding in findings if finding.level is Level.PROBLEM]
+    if output is Form.TABLE:
+        typer.echo(f"\nto be solved: {', '.join(problems)}" if problems else "\nall good: windlass up")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _summary(stack: Stack) -> str:
+    state = stack.state
+    lines = [
+        f"stack       {state.phase} ({state.ready_after:.1f} s to start), data in {stack.data_dir}",
+        f"Kubernetes  {state.apiserver_url or 'yours'}",
+        f"Temporal    {state.temporal_address}, namespace default",
+    ]
+    if state.ui_url:
+        lines.append(f"UI          {state.ui_url}")
+    lines += ["", f"export KUBECONFIG={state.kubeconfig}", f"export TEMPORAL_ADDRESS={state.temporal_address}"]
+    return "\n".join(lines)
+
+
+def _print_document(document: Any, form: Form) -> None:
+    if form is Form.JSON:
+        import json
+
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        import yaml
+
+        typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
+
+
+def _print_table(titles: list[str], rows: list[list[Any]]) -> None:
+    cells = [[title.upper() for title in titles], *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
+    for row in cells:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _duration(seconds: int) -> str:
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import itertools
+import socket
+from pathlib import Path
+
+import pytest
+
+from windlass.devstack import credentials, parts, paths, ports
+from windlass.devstack.catalog import TOOLS
+from windlass.devstack.plan import PORTS, Plan
+from windlass.temporal.codec_token import token_at
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    credentials.ensure(tmp_path / "pki")
+    token_at(tmp_path / "codec-token")
+    return make(tmp_path)
+
+
+def make(folder: Path, **changes: str) -> Plan:
+    return Plan(
+        run_id="1",
+        data_dir=str(folder),
+        tools={name: f"/programs/{name}" for name in TOOLS},
+        versions=dict.fromkeys([*TOOLS, "windlass"], "1"),
+        ports={name: 20_000 + number for number, name in enumerate(PORTS)},
+        search_attributes={"Colour": "Keyword", "Done": "Bool"},
+        crds=str(paths.crds_dir()),
+        **changes,  # type: ignore[arg-type]  # all of them texts
+    )
+
+
+def test_every_server_binds_to_loopback_only(plan: Plan) -> None:
+    for part in parts.of(plan):
+        assert part.once or "127.0.0.1" in part.address
+        assert not any("0.0.0.0" in argument for argument in part.argv)  # noqa: S104 - absence is the point
+
+
+def test_temporal_gets_search_attributes_and_the_decode_endpoint_with_its_token(plan: Plan) -> None:
+    argv = parts.of(plan)[0].argv
+    pairs = set(itertools.pairwise(argv))
+    assert {("--search-attribute", "Colour=Keyword"), ("--search-attribute", "Done=Bool")} <= pairs
+    token = plan.codec_token_file.read_text()
+    assert ("--ui-codec-endpoint", f"http://127.0.0.1:{plan.ports['codec']}/{token}") in pairs
+    assert {("--sqlite-pragma", "journal_mode=wal"), ("--sqlite-pragma", "synchronous=normal")} <= pairs
+
+
+def test_no_other_part_is_told_the_token(plan: Plan) -> None:
+    token = plan.codec_token_file.read_text()
+    told = [part.name for part in parts.of(plan) if any(token in argument for argument in part.argv)]
+    assert told == ["temporal"]
+    assert token not in plan.save().read_text()
+
+
+@pytest.mark.parametrize("named", ["WINDLASS_KEYRING_FILE", "WINDLASS_KEYRING"])
+def test_the_decode_endpoint_uses_the_keyring_that_workers_use(
+    plan: Plan, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codec = next(part for part in parts.of(plan) if part.name == "codec")
+    assert codec.env == {"WINDLASS_KEYRING_FILE": str(plan.keyring)}
+    monkeypatch.setenv(named, "somewhere")
+    codec = next(part for part in parts.of(plan) if part.name == "codec")
+    assert codec.env == {}
+
+
+def test_what_people_bring_is_left_out(tmp_path: Path) -> None:
+    token_at(tmp_path / "codec-token")
+    names = [part.name for part in parts.of(make(tmp_path, external_kubeconfig="/k", external_temporal="t:7233"))]
+    assert names == ["objects", "crds"]
+    names = [part.name for part in parts.of(make(tmp_path, external_kubeconfig="/k"))]
+    assert names == ["temporal", "codec", "objects", "crds"]
+    objects = next(part for part in parts.of(make(tmp_path, external_kubeconfig="/k")) if part.name == "objects")
+    assert "--kubeconfig=/k" in objects.argv
+    assert not any("simulated" in argument for argument in objects.argv)
+
+
+def test_needs_name_parts_that_come_before(plan: Plan) -> None:
+    names = [part.name for part in parts.of(plan)]
+    assert len(names) == len(set(names))
+    assert {need for part in parts.of(plan) for need in part.needs} <= set(names)
+
+
+def test_clients_settings_do_not_reach_the_parts() -> None:
+    inherited = {"PATH": "/bin", "KUBECONFIG": "k", "TEMPORAL_ADDRESS": "t", "ETCD_NAME": "e", "KWOK_X": "1"}
+    assert parts.environment(inherited) == {"PATH": "/bin"}
+
+
+def test_ports_stay_the_same_while_they_are_free(tmp_path: Path) -> None:
+    first = ports.assign(tmp_path / "ports.json", ["a", "b"])
+    assert ports.assign(tmp_path / "ports.json", ["a", "b"]) == first
+    assert len(set(first.values())) == 2
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", first["a"]))
+        taken.listen(1)
+        second = ports.assign(tmp_path / "ports.json", ["a", "b"])
+    assert second["b"] == first["b"]
+    assert second["a"] not in first.values()

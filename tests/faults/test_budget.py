@@ -1,0 +1,85 @@
+"""What a change costs in commands and history, counted from the history (design section 4: budget)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from temporalio.client import WorkflowExecutionStatus
+
+from faults.subjects import Subject
+from support.histories import HOOK, Cost, cost
+from support.installation import Installation
+from support.waiting import eventually
+from windlass.domain.ids import package_workflow_id
+
+REMOTE = 2
+LOCAL = 6
+STATUS_WRITES = 3
+UPSERTS = 1
+EVENTS = 100
+SIZE = 256 * 1024
+
+
+async def spent(
+    installation: Installation, name: str, change: Callable[[], Awaitable[object]], *, ends: bool = False
+) -> Cost:
+    """Return what ``change`` cost until the lifecycle rested again, or ended."""
+    handle = installation.client.get_workflow_handle(package_workflow_id(installation.key(name)))
+    before = 0
+    if await installation.object(name) is not None:
+        before = len((await handle.fetch_history()).events)
+    await change()
+
+    async def settled() -> bool:
+        found = await handle.describe()
+        if ends:
+            return found.status is WorkflowExecutionStatus.COMPLETED
+        raw = found.raw_description
+        return not raw.pending_activities and not raw.HasField("pending_workflow_task")
+
+    await eventually(settled, 30, what=f"the lifecycle of {name} rests")
+    return cost((await handle.fetch_history()).events[before:])
+
+
+def check(found: Cost, *, hooks: int) -> None:
+    assert found.remote[HOOK] == hooks, found
+    assert found.beside_hooks <= REMOTE, found
+    assert found.local_steps <= LOCAL, found
+    assert found.status_writes <= STATUS_WRITES, found
+    assert found.upserts <= UPSERTS, found
+    assert found.failed_tasks == 0, found
+    assert found.events < EVENTS, found
+    assert found.size < SIZE, found
+
+
+async def test_every_change_stays_within_the_budget(installation: Installation, tmp_path: Path) -> None:
+    Subject("one", tmp_path / "packages", tmp_path / "one").write("1.0.0", "2.0.0")
+    installation.start()
+
+    async def install() -> None:
+        await installation.application("one", "one", "1.0.0")
+        await installation.ready("one", "1.0.0")
+
+    async def upgrade() -> None:
+        await installation.application("one", "one", "2.0.0")
+        await installation.ready("one", "2.0.0")
+
+    async def change_settings() -> None:
+        await installation.application("one", "one", "2.0.0", settings={"greeting": "hi"})
+        await installation.ready("one", "2.0.0")
+
+    async def remove() -> None:
+        await installation.delete("one")
+        await installation.gone("one")
+
+    found = {
+        "install": (await spent(installation, "one", install), 3),
+        "upgrade": (await spent(installation, "one", upgrade), 3),
+        "settings change": (await spent(installation, "one", change_settings), 2),
+        "removal": (await spent(installation, "one", remove, ends=True), 2),
+    }
+    for name, (what, _) in found.items():
+        print(name, what)
+    for what, hooks in found.values():
+        check(what, hooks=hooks)

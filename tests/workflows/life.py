@@ -1,0 +1,97 @@
+"""One package under test: its lifecycle on the embedded Temporal server, over a world in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import uuid4
+
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
+from temporalio.worker import Worker
+from workflows.world import FakeWorld
+
+from support.waiting import eventually
+from windlass.contracts.lifecycle import Limits, Order, StatusView
+from windlass.contracts.objects import SeenStatus
+from windlass.domain.ids import PackageKey, package_workflow_id, package_workflow_prefix, task_queue
+from windlass.runtime.packages import PackageLifecycles
+from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
+from windlass.worker.sandbox import workflow_runner
+from windlass.workflows.package import PackageLifecycleWorkflow
+
+ORDER = Order(who="ada", why="a test")
+
+
+@dataclass
+class Life:
+    """One package of an installation of its own; its lifecycle is started by the first `changed`."""
+
+    client: Client
+    world: FakeWorld
+    limits: Limits = field(default_factory=Limits)
+    installation: str = field(default_factory=lambda: f"t-{uuid4().hex[:8]}")
+
+    @property
+    def key(self) -> PackageKey:
+        return PackageKey(installation=self.installation, namespace="prod", name="web")
+
+    @property
+    def lifecycles(self) -> PackageLifecycles:
+        return PackageLifecycles(self.client, installation=self.installation, limits=self.limits)
+
+    @property
+    def handle(self) -> WorkflowHandle[PackageLifecycleWorkflow, None]:
+        return self.client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(self.key))
+
+    def worker(self) -> Worker:
+        """A worker as the composition root makes it, over the fake activities."""
+        return Worker(
+            self.client,
+            task_queue=task_queue(self.installation, 0),
+            workflows=[PackageLifecycleWorkflow],
+            activities=self.world.activities,
+            workflow_runner=workflow_runner(),
+            interceptors=[FailureInterceptor(), LogContextInterceptor(package_workflow_prefix(self.installation))],
+            max_heartbeat_throttle_interval=timedelta(milliseconds=100),
+            default_heartbeat_throttle_interval=timedelta(milliseconds=100),
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
+            # A call that fell silent is not waited for.
+            graceful_shutdown_timeout=timedelta(0),
+        )
+
+    async def changed(self) -> None:
+        """Tell the lifecycle that the object is new or has changed, as the watcher does."""
+        await self.lifecycles.desired_changed(self.key, SeenStatus())
+
+    async def change(self, **fields: object) -> None:
+        """Change the object, and tell."""
+        self.world.change(**fields)
+        await self.changed()
+
+    async def status(self) -> StatusView:
+        return await self.lifecycles.status(self.key)
+
+    async def rests(self, hold: str = "Idle", *, deadline: float = 15) -> StatusView:
+        """Wait until the lifecycle waits for ``hold``, having taken notice of the newest object, and has said so."""
+
+        async def resting() -> StatusView | None:
+            status = await self.status()
+            newest = self.world.statuses[-1].status if self.world.statuses else None
+            told = newest is not None and newest.step == hold
+            noticed = newest is not None and newest.observed_generation == self.world.desired.generation
+            return status if status.hold == hold and told and noticed else None
+
+        return await eventually(resting, deadline, what=f"the lifecycle rests: {hold}")
+
+    async def ended(self, *, deadline: float = 15) -> WorkflowExecutionStatus:
+        """Wait until the lifecycle has come to its end; say which."""
+
+        async def closed() -> WorkflowExecutionStatus | None:
+            status = (await self.handle.describe()).status
+            return status if status is not WorkflowExecutionStatus.RUNNING else None
+
+        return await eventually(closed, deadline, what="the lifecycle ends")
+
+    async def events(self) -> list[HistoryEvent]:
+        return list((await self.handle.fetch_history()).events)
