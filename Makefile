@@ -9,10 +9,10 @@ BIN := .venv/bin
 TYPES := .venv-types/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test check fmt clean setup
+.PHONY: help demo test check record-histories fmt setup clean
 
 help: ## Show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 	@printf '\nmake demo ONCE=1 stops the stack again and exits 0 only if every step was seen.\n'
 	@printf 'make test PYTEST_ARGS="-k NAME" runs some of the tests.\n'
 
@@ -27,6 +27,11 @@ test: ## Run all tests on an embedded stack
 check: ## Lint, formatting, types of the installed artefact, import rules
 	@tools/bootstrap.sh types
 	@tools/check.sh
+
+record-histories: ## Record anew the histories that replay tests read, after a change of workflows
+	@tools/bootstrap.sh stack
+	@WINDLASS_RECORD_HISTORIES=1 $(BIN)/pytest tests/e2e
+	@git status --short tests/replay/histories
 
 fmt: ## Format the sources and apply safe fixes
 	@tools/bootstrap.sh run

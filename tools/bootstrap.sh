@@ -10,7 +10,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-readonly LOWEST=3.12
+PINNED=$(<.python-version)
+readonly PINNED LOWEST=3.12
 readonly UV_LOWEST=0.8 # reads this revision of uv.lock
 readonly TOOL_VENV=.windlass/uv
 
@@ -29,17 +30,19 @@ fail() {
     exit 1
 }
 
-# A pyenv shim exists for versions that .python-version does not select; only running it tells.
-bootstrap_python() {
-    local candidate
-    for candidate in python3 python3.13 python3.14 python3.12 /usr/bin/python3 python \
-        "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3; do
-        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null; then
-            printf '%s\n' "$candidate"
+# Prints the interpreter behind the first candidate that is VERSION or newer. A pyenv shim exists also for versions
+# that .python-version does not select: only running it tells.
+python_at_least() {
+    local version=$1 candidate
+    for candidate in "python$PINNED" python3 python3.14 python3.13 python3.12 /usr/bin/python3 python \
+        "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.*/bin/python3 "${HOME:-}"/.local/share/uv/python/*/bin/python3; do
+        if "$candidate" -c "import sys
+if sys.version_info < (${version/./, }): sys.exit(1)
+print(sys._base_executable)" 2>/dev/null; then
             return
         fi
     done
-    fail "no Python was found" "install Python $LOWEST or newer: https://www.python.org/downloads"
+    return 1
 }
 
 uv_will_do() {
@@ -49,37 +52,38 @@ uv_will_do() {
 }
 
 find_uv() {
-    local candidate python
+    local candidate python installer
     for candidate in uv "$TOOL_VENV/bin/uv"; do
         if uv_will_do "$candidate"; then
             uv=$candidate
             return
         fi
     done
-    python=$(bootstrap_python)
+    python=$(python_at_least 3.8)
     say "installing uv into $TOOL_VENV"
     rm -rf "$TOOL_VENV"
     local pip=(--quiet --require-hashes --requirement tools/uv/requirements.txt)
     # Debian splits venv from Python; pip alone will do as well, into a folder of its own.
     if "$python" -m venv "$TOOL_VENV" >/dev/null 2>&1; then
-        "$TOOL_VENV/bin/python" -m pip install "${pip[@]}"
+        installer=("$TOOL_VENV/bin/python" -m pip install)
     elif "$python" -m pip --version >/dev/null 2>&1; then
-        "$python" -m pip install --target "$TOOL_VENV" "${pip[@]}"
+        rm -rf "$TOOL_VENV"
+        installer=("$python" -m pip install --target "$TOOL_VENV")
     else
         fail "$python has neither venv nor pip, and uv is not installed" \
             "install one of them, on Debian and Ubuntu: apt install python3-venv"
     fi
     uv=$TOOL_VENV/bin/uv
-    uv_will_do "$uv" || fail "the installed uv does not run" "remove .windlass and try again; or install uv yourself"
+    if ! "${installer[@]}" "${pip[@]}" || ! uv_will_do "$uv"; then
+        fail "uv could not be installed with $python" "see above; or install it yourself: https://docs.astral.sh/uv"
+    fi
 }
 
 find_python() {
-    # The pinned version first, then whatever will do.
-    python=$("$uv" python find --no-project "$(cat .python-version)" 2>/dev/null) ||
-        python=$("$uv" python find --no-project ">=$LOWEST" 2>/dev/null) ||
+    python=$(python_at_least "$LOWEST") ||
         fail "no Python >= $LOWEST was found" \
-            "install one (the project is developed with $(cat .python-version)), for example:" \
-            "apt install python3.13, pyenv install 3.13, or https://www.python.org/downloads"
+            "install one (the project is developed with $PINNED), for example:" \
+            "apt install python$PINNED, pyenv install $PINNED, or https://www.python.org/downloads"
 }
 
 sync() {
@@ -93,8 +97,8 @@ sync() {
 
 main() {
     local uv python
-    find_uv
     find_python
+    find_uv
     case ${1:-} in
     run | stack) sync .venv ;;
     types)

@@ -37,6 +37,10 @@ RELEASES: Final = "type!=helm.sh/release.v1"
 PATROL: Final = 15.0
 """Seconds between two looks for lifecycles that should run and do not: one listing of ids in Temporal's visibility."""
 
+GONE_GRACE: Final = 1.0
+"""Seconds until a lifecycle is told that its object is gone. Most know, since they released it: a signal that meets the
+last task of a lifecycle fails that task."""
+
 PATROL_AGAIN: Final = 2.0
 """Seconds until the next look when Temporal does not answer: it may come back without its data."""
 
@@ -98,10 +102,11 @@ class Watcher:
         self._signals = SignalQueue(lifecycles)
         self._listed = asyncio.Event()
         self._referenced = asyncio.Event()
+        self._group = asyncio.TaskGroup()
 
     async def run(self) -> None:
         """Watch and signal until cancelled."""
-        async with asyncio.TaskGroup() as group:
+        async with self._group as group:
             group.create_task(self._signals.run())
             group.create_task(self._watch_repositories())
             group.create_task(self._watch_applications())
@@ -124,7 +129,7 @@ class Watcher:
                 continue
             key = self._key(application)
             if event.type == "DELETED":
-                await self._gone(key, application)
+                self._gone(key, application)
             else:
                 self._remember(key, application)
                 await self._compare(key)
@@ -181,7 +186,7 @@ class Watcher:
         applications = [application for application in found if application is not None and self._ours(application)]
         gone = self._picture.applications.keys() - {self._key(application) for application in applications}
         for key in sorted(gone, key=lambda key: key.package_id):
-            await self._gone(key, self._picture.applications[key])
+            self._gone(key, self._picture.applications[key])
         for application in applications:
             self._remember(self._key(application), application)
         await self._compare_all()
@@ -242,15 +247,19 @@ class Watcher:
             self._picture.contents[ref] = await self._kube.get(ref)
         return self._picture.contents[ref]
 
-    async def _gone(self, key: PackageKey, application: Application) -> None:
+    def _gone(self, key: PackageKey, application: Application) -> None:
         """Tell a lifecycle that still runs; an object that is gone never starts one."""
         self._picture.applications.pop(key, None)
         self._signals.drop(key)
         if FINALIZER in application.metadata.finalizers:
-            try:
-                await self._lifecycles.notify(key)
-            except WindlassError as error:
-                _log.warning("removal not signalled", package=key.package_id, error=str(error))
+            self._group.create_task(self._tell_gone(key))
+
+    async def _tell_gone(self, key: PackageKey) -> None:
+        await asyncio.sleep(GONE_GRACE)
+        try:
+            await self._lifecycles.notify(key)
+        except WindlassError as error:
+            _log.warning("removal not signalled", package=key.package_id, error=str(error))
 
     def _remember(self, key: PackageKey, application: Application) -> None:
         self._picture.applications[key] = application

@@ -10,7 +10,7 @@ from windlass.workflows._options import QUICK
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.common import SearchAttributeUpdate
-    from temporalio.exceptions import FailureError
+    from temporalio.exceptions import FailureError, is_cancelled_exception
 
     from windlass.activities.status import StatusActivities
     from windlass.contracts.lifecycle import LifecycleState
@@ -51,6 +51,7 @@ class Recorder:
         A status that cannot be written holds nothing up: the lifecycle goes on and the write is owed.
         """
         if not state.desired.exists:
+            self._failures = 0  # nothing is owed to an object that is gone
             return state
         now = workflow.time()
         state = state.model_copy(update={"conditions": with_ready(state, step.hold, now)})
@@ -64,6 +65,8 @@ class Recorder:
         try:
             await workflow.execute_local_activity_method(StatusActivities.write, request, **QUICK)
         except FailureError as error:
+            if is_cancelled_exception(error):
+                raise
             self._failures += 1
             self.retry_at = now + delay(Category.TRANSIENT, self._failures, chance=workflow.random().random())
             workflow.logger.warning("status not written", extra={"error": failure_of(error).message})

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -49,6 +50,9 @@ with workflow.unsafe.imports_passed_through():
 
 OBSERVE = "Observe"
 """The name under which a failed look at the object appears among the failures."""
+
+FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHANGED})
+"""Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
 
@@ -166,6 +170,8 @@ class PackageLifecycleWorkflow:
         try:
             found = await workflow.execute_local_activity_method(ObserveActivities.observe, request, **QUICK)
         except FailureError as error:  # a local activity's failure comes bare, without an ActivityError around it
+            if is_cancelled_exception(error):
+                raise
             self._stale = True
             self._failed(OBSERVE, None, failure_of(error))
             self._look_at = self._state.failure.next_try if self._state.failure else 0.0
@@ -178,6 +184,9 @@ class PackageLifecycleWorkflow:
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
         state = self._state
         step = next_step(state.desired, state.progress, paused=state.paused)
+        if step.step is Step.FINISH and self._stale:
+            # Somebody told of something new, or the last look failed: the name may be in use again.
+            return Next(step=Step.WAIT, hold=Hold.BACKOFF)
         waiting = state.failure is not None and state.failure.next_try > workflow.time()
         if waiting and step.step not in {Step.WAIT, Step.FINISH}:
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
@@ -219,12 +228,13 @@ class PackageLifecycleWorkflow:
             self._set(passes=self._state.passes + 1)
             self._note("Ready", f"version {self._state.version} is running")
         await self._write(step)
-        self._state = self._recorder.upsert(self._state)
+        if self._observed:
+            self._state = self._recorder.upsert(self._state)
         self._recorder.describe(self._state, step)
         until = [self._recorder.retry_at] if self._recorder.owes else []
         if step.hold is Hold.BACKOFF and self._state.failure:
             until.append(self._state.failure.next_try)
-        await self._wait(lambda: self._lookable() or self._decide() != step or bool(self._state.notes), until)
+        await self._wait(lambda: self._lookable() or self._decide() != step or self._news(), until)
 
     # -- beside a running step ----------------------------------------------------------------------------------
 
@@ -233,17 +243,20 @@ class PackageLifecycleWorkflow:
 
         Returns whether status was written meanwhile.
         """
+        try:
+            return await self._stay_beside(task, step)
+        finally:
+            # Whatever ends the company, the cancellation of the whole workflow among it: no step is left alone.
+            await _stop(task)
+
+    async def _stay_beside(self, task: asyncio.Task[Performed], step: Next) -> bool:
         show_at = workflow.time() + STATUS_DELAY if step.step in REMOTE else 0.0
         give_up_at = 0.0
         wrote = False
         while not task.done():
             until = [at for at in (show_at, give_up_at, self._look_at if self._stale else 0.0) if at]
-            try:
-                await self._wait(lambda: task.done() or self._lookable() or self._handover_due(), until)
-            except asyncio.CancelledError:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                raise
+            leaving = give_up_at > 0
+            await self._wait(partial(self._needed_beside, task, leaving=leaving), until)
             if task.done():
                 break
             if self._lookable():
@@ -254,9 +267,11 @@ class PackageLifecycleWorkflow:
             if self._handover_due() and not give_up_at:
                 give_up_at = workflow.time() + HANDOVER_GRACE
             if give_up_at and workflow.time() >= give_up_at:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await _stop(task)
         return wrote
+
+    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool) -> bool:
+        return task.done() or self._lookable() or (not leaving and self._handover_due())
 
     async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
         before = self._state
@@ -264,10 +279,13 @@ class PackageLifecycleWorkflow:
         event = classify(before.desired, self._state.desired)
         if not task.done() and cancels(event, step, before.progress):
             workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await _stop(task)
 
     # -- small steps --------------------------------------------------------------------------------------------
+
+    def _news(self) -> bool:
+        """Say whether there are Events to record now; while a write is owed, they wait for its next try."""
+        return bool(self._state.notes) and self._state.desired.exists and not self._recorder.owes
 
     def _lookable(self) -> bool:
         return self._stale and workflow.time() >= self._look_at
@@ -292,7 +310,7 @@ class PackageLifecycleWorkflow:
             self._hook_run = ""  # what runs next is another run, even of the same hook
         failure = before.failure
         if failure is not None:
-            if failure.step == OBSERVE or event in {Event.REMOVED, Event.VERSION_CHANGED}:
+            if failure.step == OBSERVE or event in FORGIVING:
                 failure = None
             elif before.seen != found.seen:
                 failure = failure.model_copy(update={"next_try": 0.0})
@@ -306,10 +324,16 @@ class PackageLifecycleWorkflow:
             self._note("Suspended" if found.desired.suspended else "Resumed", "spec.suspend was changed")
 
     def _restore(self, restored: Restored, found: Observation) -> None:
+        conditions = restored.conditions
+        if not conditions:
+            conditions = cond.initial(workflow.time())
+            if restored.artifact is not None:  # pinned content skips the download, which is what says this
+                met = cond.true(cond.Type.REQUIREMENTS_MET, "Met")
+                conditions = cond.apply(conditions, [met], generation=found.desired.generation, now=workflow.time())
         self._set(
             desired=found.desired,
             progress=Progress(artifact=restored.artifact, released=restored.released, completed=restored.completed),
-            conditions=restored.conditions or cond.initial(workflow.time()),
+            conditions=conditions,
             orders=restored.orders,
             paused=restored.paused,
             record=restored.record,
@@ -328,6 +352,8 @@ class PackageLifecycleWorkflow:
         if self._state.failure is not None and self._state.failure.step == step.label:
             self._set(failure=None)
         match step.step:
+            case Step.ADOPT if started.progress.owner:
+                self._set(conditions=cond.initial(workflow.time()), failure=None, paused=False, orders=())
             case Step.ADD_FINALIZER if self._state.desired.uid == started.desired.uid:
                 self._set(desired=replace(self._state.desired, finalizer=True))
             case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
@@ -342,6 +368,8 @@ class PackageLifecycleWorkflow:
                     desired=Desired(),
                     conditions=cond.initial(workflow.time()),
                     failure=None,
+                    paused=False,
+                    orders=(),
                     notes=(),
                     seen=SeenStatus(),
                 )
@@ -413,3 +441,10 @@ class PackageLifecycleWorkflow:
 
     def _set(self, **changes: Any) -> None:
         self._state = self._state.model_copy(update=changes)
+
+
+async def _stop(task: asyncio.Task[Performed]) -> None:
+    """Cancel a step, if it is not done, and wait for its end."""
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

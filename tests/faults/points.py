@@ -204,7 +204,7 @@ class Placed:
 class Field:
     """All packages of one scenario in one installation, and the kill that hits them all.
 
-    ``seconds`` is how long after the restart the last package was as desired.
+    ``seconds`` is how long after the restart the last package was as desired, ``exit_code`` that of a stopped worker.
     """
 
     installation: Installation
@@ -212,6 +212,7 @@ class Field:
     folder: Path
     placed: dict[str, Placed] = field(default_factory=dict[str, Placed])
     seconds: float = 0.0
+    exit_code: int | None = None
 
     async def place(self, points: Sequence[Point], *versions: str) -> None:
         """Write a package, with a repository of its own, for every point."""
@@ -263,6 +264,15 @@ class Field:
     async def kill_and_restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
         """Kill the worker at once, take away what held it, start it again, and wait until all have ``finished``."""
         self.installation.kill()
+        await self._restart(finished)
+
+    async def stop_and_restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
+        """As `kill_and_restart` with SIGTERM; what holds the worker goes on doing so until it has ended."""
+        # In a thread: the proxy that holds the worker's requests lives on this one.
+        self.exit_code = await asyncio.to_thread(self.installation.stop)
+        await self._restart(finished)
+
+    async def _restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
         self.proxy.release()
         for one in self.placed.values():
             await one.go_on()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from windlass.cli.context import Context
 from windlass.contracts.objects import Application
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, PackageKey
-from windlass.ports import ObjectRef
+from windlass.ports import ObjectRef, ReleaseRef
 
 if TYPE_CHECKING:
     from windlass.adapters.kube.client import KubeClient
@@ -29,36 +30,46 @@ class Cluster:
     kube: KubeClient
     namespace: str
 
-    def key(self, name: str) -> PackageKey:
-        """Name an Application of this installation."""
-        return PackageKey(installation=self.context.installation, namespace=self.namespace, name=name)
+    def key(self, name: str, namespace: str = "") -> PackageKey:
+        """Name an Application of this installation, in this command's namespace if none is given."""
+        installation = self.context.installation
+        return PackageKey(installation=installation, namespace=namespace or self.namespace, name=name)
 
     def ref(self, name: str) -> ObjectRef:
         """Name an Application's object."""
         return ObjectRef(api_version=API_VERSION, kind="Application", namespace=self.namespace, name=name)
 
+    def serves(self, application: Application) -> bool:
+        """Say whether an Application belongs to this installation."""
+        label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+        return label == self.context.installation
+
     async def applications(self, *, all_namespaces: bool = False) -> list[Application]:
         """List this installation's Applications, by namespace and name."""
         found = await self.kube.list(API_VERSION, "Application", namespace="" if all_namespaces else self.namespace)
-        mine = [
-            application
-            for item in found.items
-            if (application := Application.model_validate(item)).metadata.labels.get(
-                INSTALLATION_LABEL, DEFAULT_INSTALLATION
-            )
-            == self.context.installation
-        ]
+        mine = [one for item in found.items if self.serves(one := Application.model_validate(item))]
         return sorted(mine, key=lambda one: (one.metadata.namespace, one.metadata.name))
 
     async def application(self, name: str) -> Application:
         """Read one Application.
 
         Raises:
-            PermanentError: PACKAGE_NOT_FOUND; names those that are there.
+            PermanentError: PACKAGE_NOT_FOUND, there is none (names those that are there), or it belongs to another
+                installation.
         """
         obj = await self.kube.get(self.ref(name))
         if obj is not None:
-            return Application.model_validate(obj)
+            application = Application.model_validate(obj)
+            if self.serves(application):
+                return application
+            other = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+            raise PermanentError(
+                Reason.PACKAGE_NOT_FOUND,
+                f"Application {name!r} in namespace {self.namespace!r} belongs to installation {other!r}, "
+                f"this command speaks for {self.context.installation!r}",
+                hint=f"set WINDLASS_INSTALLATION={other}",
+                actor=Actor.USER,
+            )
         there = ", ".join(one.metadata.name for one in await self.applications()) or "none"
         raise PermanentError(
             Reason.PACKAGE_NOT_FOUND,
@@ -72,6 +83,32 @@ class Cluster:
         found = await self.kube.list("events.k8s.io/v1", "Event", namespace=application.metadata.namespace)
         about = [one for one in found.items if (one.get("regarding") or {}).get("uid") == application.metadata.uid]
         return sorted(about, key=lambda one: str(one.get("eventTime") or ""))
+
+    async def released(self, application: Application) -> list[tuple[ObjectRef, str]]:
+        """List the objects of the newest stored release, each with its state: current, or what it waits for."""
+        from windlass.adapters.helm import manifest
+        from windlass.adapters.helm.storage import Storage
+        from windlass.domain.readiness import State, status_of
+
+        release = application.status.release if application.status else None
+        if release is None:
+            return []
+        storage = Storage(self.kube)
+        ref = ReleaseRef(namespace=release.namespace, name=release.name)
+        history = await storage.history(ref)
+        record = await storage.read(ref, history[-1].number) if history else None
+        if record is None:
+            return []
+        refs = await manifest.locate(record.entries, release.namespace, self.kube)
+
+        async def state(one: ObjectRef) -> str:
+            obj = await self.kube.get(one)
+            if obj is None:
+                return "absent"
+            found = status_of(obj)
+            return found.state.value if found.state is State.CURRENT else f"{found.state.value}: {found.message}"
+
+        return list(zip(refs, await asyncio.gather(*(state(one) for one in refs)), strict=True))
 
 
 @asynccontextmanager

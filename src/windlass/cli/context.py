@@ -109,10 +109,23 @@ class Context:
 
     @property
     def keyring(self) -> Keyring:
-        """The keyring named by the environment, else the one in the data directory (made at first use)."""
-        from windlass.temporal.keyring import Keyring
+        """The keyring named by the environment, else the one that `windlass up` made in the data directory.
 
-        return Keyring.from_environment(self.environ) or Keyring.load_or_create(self.data_dir / "keyring.yaml")
+        Raises:
+            PermanentError: there is none. A new one would read nothing of what the installation has written.
+        """
+        from windlass.temporal.keyring import ENVIRONMENT_FILE, Keyring
+
+        file = self.data_dir / "keyring.yaml"
+        found = Keyring.from_environment(self.environ) or (Keyring.load(file) if file.exists() else None)
+        if found is None:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"there is no keyring: {ENVIRONMENT_FILE} is not set and {file} does not exist",
+                hint=f"set {ENVIRONMENT_FILE} to the installation's keyring, or --data-dir to its stack's folder",
+                actor=Actor.ADMIN,
+            )
+        return found
 
     @property
     def ui(self) -> str:

@@ -140,9 +140,7 @@ def nothing_left(stage: Stage) -> Look:
     async def look() -> Finding:
         left: list[str] = sorted(stage.applications)
         for api_version, kind in LEFT_BEHIND:
-            found = await stage.place.kube.list(
-                api_version, kind, namespace=stage.place.namespace, metadata_only=True
-            )
+            found = await stage.place.kube.list(api_version, kind, namespace=stage.place.namespace, metadata_only=True)
             left += [f"{kind}/{one['metadata']['name']}" for one in found.items]
         left = [one for one in left if not one.endswith(f"/{OF_THE_CLUSTER}")]
         return Finding(good=not left, seen=", ".join(left))

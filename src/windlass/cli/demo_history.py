@@ -29,7 +29,7 @@ STEPS: Final = {
 """Activities that are worth a line, and the step each performs; looks and status writes are left out."""
 
 HOOK: Final = "hook.run"
-END: Final = "End"
+END: Final = "Completed"
 """The step of the fact that ends a life."""
 
 _POLL: Final = 0.1  # seconds between looks for a workflow that does not run yet
@@ -69,7 +69,6 @@ class Reader:
                 scheduled=event.event_id,
                 step=END,
                 mark=Mark.DONE,
-                detail="the life is over",
                 at=_at(event),
             )
         return None

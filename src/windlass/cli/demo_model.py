@@ -100,8 +100,12 @@ class Act:
     since: float
     ended: float = 0.0
     subjects: dict[str, Subject] = field(default_factory=dict[str, Subject])
-    checks: list[Check] = field(default_factory=list[Check])
-    remarks: list[str] = field(default_factory=list[str])
+    entries: list[Check | str] = field(default_factory=list["Check | str"])
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check was not met."""
+        return any(isinstance(one, Check) and one.mark is Mark.FAILED for one in self.entries)
 
 
 type Line = Act | Check | str | tuple[str, StepLine] | Subject

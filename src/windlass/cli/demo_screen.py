@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from windlass.cli.demo_model import Act, Check, Line, Mark, Show, StepLine, Subject
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
     from rich.text import Text
     from rich.tree import Tree
 
@@ -55,8 +55,7 @@ def tree(act: Act, now: float) -> Tree:
     from rich.text import Text
     from rich.tree import Tree
 
-    bad = any(check.mark is Mark.FAILED for check in act.checks)
-    mark = Mark.FAILED if bad else Mark.DONE if act.ended else Mark.RUNNING
+    mark = Mark.FAILED if act.failed else Mark.DONE if act.ended else Mark.RUNNING
     title = Text.assemble((_sign(mark, now), COLOURS[mark]), " ", (act.title, "bold"))
     title.append(f"  {(act.ended or now) - act.began:.1f} s", "dim")
     made = Tree(title, guide_style="dim")
@@ -64,11 +63,9 @@ def tree(act: Act, now: float) -> Tree:
         if subject.head or subject.steps:
             branch = made.add(_head(subject))
             if subject.steps:
-                branch.add(_steps(subject.steps, now))
-    for remark in act.remarks:
-        made.add(Text(remark, "cyan"))
-    for check in act.checks:
-        made.add(_check(check, now))
+                branch.add(_Steps(subject.steps, now))
+    for entry in act.entries:
+        made.add(Text(entry, "cyan") if isinstance(entry, str) else _check(entry, now))
     return made
 
 
@@ -82,17 +79,24 @@ def _head(subject: Subject) -> Text:
     return head
 
 
-def _steps(steps: list[StepLine], now: float) -> Text:
-    from rich.text import Text
+class _Steps:
+    """Steps beside each other, as many as fit on a line: text would wrap between a step's sign and its name."""
 
-    line = Text()
-    for step in steps:
-        if line:
-            line.append("  ")
-        # Non-breaking spaces keep a step together where the line wraps.
-        words = f"{_sign(step.mark, now)} {step_text(step)}".replace(" ", "\N{NO-BREAK SPACE}")
-        line.append(words, COLOURS[step.mark])
-    return line
+    def __init__(self, steps: list[StepLine], now: float) -> None:
+        self._steps = steps
+        self._now = now
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        line = Text()
+        for step in self._steps:
+            word = Text(f"{_sign(step.mark, self._now)} {step_text(step)}", COLOURS[step.mark])
+            if line and line.cell_len + 2 + word.cell_len > options.max_width:
+                yield line
+                line = Text()
+            line = Text.assemble(line, "  ", word) if line else word
+        yield line
 
 
 def step_text(step: StepLine) -> str:
@@ -117,8 +121,7 @@ def _sign(mark: Mark, now: float) -> str:
 
 
 def _plain(output: TextIO, began: float, act: Act | None, line: Line) -> None:
-    for text in plain(act, line):
-        output.write(f"{time.monotonic() - began:6.1f} s  {text}\n")
+    output.writelines(f"{time.monotonic() - began:6.1f} s  {text}\n" for text in plain(act, line))
     output.flush()
 
 

@@ -198,7 +198,7 @@ class Stage:
     def remark(self, text: str) -> None:
         """Say what the demo itself has just done."""
         if self._act is not None:
-            self._act.remarks.append(text)
+            self._act.entries.append(text)
         self._show(self._act, text)
 
     async def apply(self, document: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ class Stage:
         """
         check = Check(text=text)
         if self._act is not None:
-            self._act.checks.append(check)
+            self._act.entries.append(check)
         try:
             async with asyncio.timeout(within):
                 while check.mark is Mark.RUNNING:

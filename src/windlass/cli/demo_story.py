@@ -11,9 +11,8 @@ from windlass.cli import demo_checks as look
 from windlass.cli.demo_history import END
 from windlass.cli.demo_model import Fact, Mark
 from windlass.cli.demo_stage import Finding, Stage
-from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, lease_name
 from windlass.domain.ids import MODULE_NAMESPACE as SYSTEM_NAMESPACE
-from windlass.domain.ids import lease_name
 from windlass.ports import ObjectRef
 
 INSTALLATION: Final = "windlass-demo"
@@ -82,7 +81,7 @@ async def play(stage: Stage) -> None:
 
 
 async def _install(stage: Stage) -> None:
-    async with stage.act("Install a cache, a web app that uses it, and a vault whose hooks make its key"):
+    async with stage.act("Install a cache, a web app that uses it, and a vault with hooks"):
         await stage.apply(application("cache", "cache", "1.0.0", {"memoryMegabytes": 128}))
         await stage.apply(application("web", "webapp", "1.0.0", WEB))
         await stage.apply(application("vault", "vault", "1.0.0", {"sealAfterMinutes": 10}))
@@ -129,7 +128,7 @@ async def _refuse(stage: Stage) -> None:
 
 
 async def _upgrade(stage: Stage) -> None:
-    async with stage.act("Upgrade the web app to 1.1.0, and kill -9 the worker in the middle of it"):
+    async with stage.act("Upgrade the web app to 1.1.0; kill -9 the worker in the middle"):
         first = len(stage.facts["web"])
         before = max(stage.revisions["web"], default=0)
         await stage.apply(application("web", "webapp", "1.1.0", {**WEB, "replicas": 8, "theme": "dark"}))
@@ -158,7 +157,7 @@ async def _upgrade(stage: Stage) -> None:
             good = Mark.LOST in marks and marks.count(Mark.DONE) == 1
             return Finding(good=good, seen=", ".join(marks))
 
-        await stage.check("the history tells it: the attempt lost with its worker, then one that ended well", gone_on)
+        await stage.check("in the history: one attempt lost with its worker, then one that ended", gone_on)
 
 
 async def _uninstall(stage: Stage) -> None:

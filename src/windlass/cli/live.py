@@ -11,7 +11,7 @@ from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster, condition
 from windlass.cli.output import console
 from windlass.contracts.objects import Application
-from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL
+from windlass.domain.ids import API_VERSION
 
 
 async def applications(place: Cluster, namespace: str, name: str = "") -> AsyncGenerator[list[Application]]:
@@ -32,7 +32,7 @@ async def applications(place: Cluster, namespace: str, name: str = "") -> AsyncG
                     known.pop(_key(one), None)
                 else:
                     known[_key(one)] = one
-            yield [one for _, one in sorted(known.items()) if _mine(place, one)]
+            yield [one for _, one in sorted(known.items()) if place.serves(one)]
 
 
 async def follow(place: Cluster, name: str, *, all_namespaces: bool) -> None:
@@ -80,8 +80,3 @@ def _line(application: Application) -> str:
 
 def _key(application: Application) -> tuple[str, str]:
     return application.metadata.namespace, application.metadata.name
-
-
-def _mine(place: Cluster, application: Application) -> bool:
-    label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
-    return label == place.context.installation

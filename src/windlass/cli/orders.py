@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from windlass.cli.cluster import cluster
-from windlass.cli.options import DataDir, Format, Name, Namespace
+from windlass.cli.options import AllNamespaces, DataDir, Document, Name, Namespace
 from windlass.cli.output import Output, emit
 from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
 
-Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the order.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the order.", show_default=False)]
 Who = Annotated[str, typer.Option("--who", help="Who orders it; you if absent.")]
 
 
@@ -26,22 +28,22 @@ class OrderName(StrEnum):
     RESUME = "resume"
 
 
-def retry(name: Name, reason: Why = "", who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def retry(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
     """Try the failed step again now, reading the package's source anew if it could not be loaded."""
     _order(OrderName.RETRY, name, reason, who, namespace, data_dir)
 
 
-def pause(name: Name, reason: Why = "", who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def pause(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
     """Begin no further step until `resume`; what runs is finished, a removal is not held up."""
     _order(OrderName.PAUSE, name, reason, who, namespace, data_dir)
 
 
-def resume(name: Name, reason: Why = "", who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def resume(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
     """Go on after `pause`."""
     _order(OrderName.RESUME, name, reason, who, namespace, data_dir)
 
 
-def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, data_dir: Any) -> None:
+def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, data_dir: Path | None) -> None:
     from windlass.contracts.lifecycle import Order
 
     async def run() -> None:
@@ -69,29 +71,31 @@ def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, d
 def dump(
     name: Annotated[str, typer.Argument(help="Name of one Application; all of the namespace if absent.")] = "",
     namespace: Namespace = "",
-    queues: Annotated[bool, typer.Option(help="Show what is left to do instead of the state.")] = False,
-    output: Format = Output.YAML,
+    all_namespaces: AllNamespaces = False,
+    queues: Annotated[bool, typer.Option("--queues", help="Add what is left to do.")] = False,
+    output: Document = Output.YAML,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what lifecycles carry, or with --queues what they have left to do. It holds digests, never values."""
+    """Show what lifecycles carry: content, hooks, conditions, failure. It holds digests, never values."""
+    from windlass.cli.dumps import app_dump, queue_dump
 
     async def run() -> None:
+        now = datetime.now(UTC)
         async with cluster(namespace, data_dir) as place, place.context.lifecycles() as lifecycles:
-            names = [name] if name else [one.metadata.name for one in await place.applications()]
-            found: dict[str, Any] = {}
-            for one in names:
-                key = place.key(one)
+            found = [await place.application(name)] if name else await place.applications(all_namespaces=all_namespaces)
+            document: dict[str, Any] = {"apps": {}, "modules": {}, **({"queues": {}} if queues else {})}
+            for one in found:
+                key = place.key(one.metadata.name, one.metadata.namespace)
                 try:
+                    document["apps"][key.package_id] = app_dump(await lifecycles.dump(key), one)
                     if queues:
-                        view = await lifecycles.queues(key)
-                        found.update(view.model_dump(mode="json")["queues"])
-                    else:
-                        found[key.package_id] = (await lifecycles.dump(key)).model_dump(mode="json", exclude={"key"})
+                        for queue, steps in (await lifecycles.queues(key)).queues.items():
+                            document["queues"][queue] = queue_dump(steps, now)
                 except WindlassError as error:
                     if name:
                         raise
-                    found[key.package_id] = {"error": str(error)}
-            document = {"queues": found} if queues else {"apps": found, "modules": {}}
-            emit(document, Output.JSON if output is Output.JSON else Output.YAML)
+                    # One package that does not answer must not hide the others.
+                    document["apps"][key.package_id] = {"error": str(error)}
+            emit(document, output)
 
     asyncio.run(run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from windlass.domain.lifecycle import Desired, Next, Progress, Scope
+from windlass.domain.lifecycle import Desired, Next, Progress, Scope, Step
 
 
 class Event(StrEnum):
@@ -13,6 +13,7 @@ class Event(StrEnum):
 
     VERSION_CHANGED = "VersionChanged"
     REMOVED = "Removed"
+    ABANDONED = "Abandoned"
     SCHEDULE_CHANGED = "ScheduleChanged"
     SETTINGS_CHANGED = "SettingsChanged"
     NONE = "None"
@@ -23,14 +24,21 @@ _CANCELS: Final = {
     Event.REMOVED: frozenset(Scope),
     Event.SCHEDULE_CHANGED: frozenset({Scope.SCHEDULE}),
     Event.SETTINGS_CHANGED: frozenset({Scope.SETTINGS}),
+    Event.ABANDONED: frozenset[Scope](),
     Event.NONE: frozenset[Scope](),
 }
+
+_TEARDOWN: Final = frozenset(
+    {Step.LOAD, Step.BEFORE_DELETE_HELM, Step.UNINSTALL_RELEASE, Step.AFTER_DELETE_HELM},
+)
 
 
 def classify(before: Desired, after: Desired) -> Event:
     """Say what changed; the strongest of several wins."""
     if (before.exists and not after.exists) or before.uid != after.uid or (after.deleting and not before.deleting):
         return Event.REMOVED
+    if after.deleting and after.abandon and not before.abandon:
+        return Event.ABANDONED
     if before.source != after.source:
         return Event.VERSION_CHANGED
     if before.suspended != after.suspended or before.delete_on_disable != after.delete_on_disable:
@@ -41,7 +49,10 @@ def classify(before: Desired, after: Desired) -> Event:
 
 
 def cancels(event: Event, running: Next, progress: Progress) -> bool:
-    """Say whether ``event`` cancels the running step. A removal in flight is never started over."""
+    """Say whether ``event`` cancels the running step.
+
+    A removal in flight is never started over; abandoning it ends the teardown, which may hang, and no other step.
+    """
     if progress.removing:
-        return False
+        return event is Event.ABANDONED and running.step in _TEARDOWN
     return running.scope in _CANCELS[event]

@@ -63,7 +63,8 @@ def on_done(step: Next, progress: Progress, *, superseded: bool = False) -> tupl
     changes: tuple[Change, ...] = ()
     match step.step:
         case Step.INSTALL:
-            changes = (true(Type.READY_ON_FILESYSTEM, "Installed"),)
+            # Content that is known already is not downloaded again: the requirements are met all the same.
+            changes = (true(Type.REQUIREMENTS_MET, "Met"), true(Type.READY_ON_FILESYSTEM, "Installed"))
         case Step.LOAD:
             changes = (true(Type.READY_IN_RUNTIME, "Loaded"), true(Type.WAIT_CONVERGE, "WaitConverge"))
         case Step.APPLY_SETTINGS:
@@ -109,4 +110,7 @@ def ready_override(
         return ("Paused", "an order holds the lifecycle; give the order `resume` to go on")
     if desired.suspended:
         return ("Suspended", "spec.suspend is true")
+    if hold is None and not progress.run.complete:
+        # The conditions may still tell of the run before: nobody may take it for the one that is under way.
+        return ("Progressing", "the newest version and settings are being brought about")
     return None

@@ -203,9 +203,11 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
     if progress.owner != desired.uid:
         return Next(step=Step.ADOPT)
     if desired.deleting:
-        return _removal(desired, progress) if desired.finalizer else Next(step=Step.FINISH)
+        return _removal(desired, progress) if desired.finalizer else _forget(progress)
     if paused:
         return Next(step=Step.WAIT, hold=Hold.PAUSED)
+    if not desired.finalizer:
+        return Next(step=Step.ADD_FINALIZER)
     if desired.suspended:
         return _suspension(desired, progress)
     return _pipeline(desired, progress, gate)
@@ -213,12 +215,11 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
 
 def _forget(progress: Progress) -> Next:
     # Somebody took the finalizer off by hand: the documented way out. Only our own files are dropped.
-    return Next(step=Step.FINISH if progress.cleaned or not progress.installed else Step.CLEAN_UP)
+    ours = progress.installed or progress.artifact or progress.released
+    return Next(step=Step.CLEAN_UP if ours and not progress.cleaned else Step.FINISH)
 
 
 def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
-    if not desired.finalizer:
-        return Next(step=Step.ADD_FINALIZER)
     if progress.artifact is None or progress.artifact.source != desired.source:
         return Next(step=Step.DOWNLOAD)
     digest = progress.artifact.digest

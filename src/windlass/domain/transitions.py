@@ -43,13 +43,14 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
     """
     match step.step:
         case Step.ADOPT:
-            return Progress(
+            # What an earlier life left behind is known and no more: this one installs and loads for itself.
+            adopted = Progress(
                 owner=desired.uid,
                 artifact=progress.artifact,
                 released=progress.released,
                 completed=progress.completed if not progress.owner else "",
-                installed=progress.installed,
             )
+            return begin_removal(desired, adopted)
         case Step.DOWNLOAD:
             return replace(progress, artifact=result.artifact)
         case Step.INSTALL:
@@ -205,6 +206,7 @@ def _assumed(step: Next, desired: Desired, progress: Progress) -> tuple[Desired,
         loaded=Loaded(artifact=content) if content else None,
         settings=desired.settings,
         values=progress.values,
+        unchanged=True,
     )
     if step.step is Step.ADD_FINALIZER:
         desired = replace(desired, finalizer=True)

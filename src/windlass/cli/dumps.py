@@ -1,0 +1,68 @@
+"""What `windlass dump` shows of a lifecycle: shapes that operators of older package runtimes know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from windlass.contracts.lifecycle import DumpView, QueuedStep
+from windlass.contracts.objects import Application
+
+
+def app_dump(view: DumpView, application: Application) -> dict[str, Any]:
+    """Return one package: status, content, hooks, and what is remembered of it. No values, only their digests."""
+    state, progress = view.state, view.state.progress
+    artifact = progress.artifact
+    tracking = application.status.progress if application.status else None
+    dumped: dict[str, Any] = {
+        "status": {
+            "version": state.version,
+            "conditions": [
+                {
+                    "type": one.type.value,
+                    "status": one.status.value,
+                    "reason": one.reason,
+                    **({"message": one.message} if one.message else {}),
+                }
+                for one in state.conditions
+            ],
+            "tracking": {
+                "completed": tracking.completed if tracking else 0,
+                "remaining": tracking.remaining if tracking else 0,
+                "waitingFor": list(tracking.waiting_for) if tracking else [],
+            },
+        },
+        "name": view.key.name,
+        "namespace": view.key.namespace,
+        "running": view.running,
+        "paused": state.paused,
+        "definition": {
+            "name": artifact.source.package if artifact else application.spec.package.name,
+            "version": artifact.source.version if artifact else application.spec.package.version,
+        },
+        "repository": {"name": artifact.source.repository if artifact else application.spec.package.repository},
+        "digests": {"content": artifact.digest if artifact else "", "settings": progress.settings},
+        "hooks": [one.path for one in progress.loaded.hooks] if progress.loaded else [],
+        "release": state.release.to_object() if state.release else None,
+        "failure": state.failure.model_dump(mode="json") if state.failure else None,
+        "orders": [one.to_object() for one in state.orders],
+        "historyEvents": view.history_events,
+    }
+    return {key: value for key, value in dumped.items() if value is not None}
+
+
+def queue_dump(steps: Sequence[QueuedStep], now: datetime) -> dict[str, Any]:
+    """Return one queue: its length and its steps, the head with what failed and seconds until the next try."""
+    return {"length": len(steps), "tasks": [_task(step, now) for step in steps]}
+
+
+def _task(step: QueuedStep, now: datetime) -> dict[str, Any]:
+    task: dict[str, Any] = {"index": step.index, "name": step.name, "scope": step.scope}
+    if step.running:
+        task["running"] = True
+    if step.error:
+        task |= {"attempt": step.attempt, "error": step.error}
+    if step.next_try is not None:
+        task["next_retry"] = f"{max((step.next_try - now).total_seconds(), 0.0):.1f}s"
+    return task
