@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from windlass.activities.heartbeat import Beat
@@ -28,13 +29,15 @@ class ProgressReporter:
         self._shown = False
 
     async def report(self, progress: Progress) -> None:
-        """Take one reading of the wait."""
+        """Take one reading of the wait; return when it has been shown.
+
+        Readings come only when something changes, and the one before a long silence is the one people need: an early one
+        is held back, not dropped. The wait's end cancels it.
+        """
         awaited = f": {'; '.join(progress.waiting_for)}" if progress.waiting_for else ""
         self._beat.details = f"{progress.completed} ready, {progress.remaining} awaited{awaited}"
-        now = self._clock.now()
-        if now < self._next:
-            return
-        self._next = now + EVERY
+        await asyncio.sleep(self._next - self._clock.now())
+        self._next = self._clock.now() + EVERY
         self._shown = True
         status = ProgressStatus(
             completed=progress.completed, remaining=progress.remaining, waiting_for=list(progress.waiting_for)

@@ -17,6 +17,7 @@ readonly TOOL_VENV=.windlass/uv
 
 export UV_PYTHON_DOWNLOADS=never # pythons come from the machine, never from an unpinned download
 export UV_NO_PROGRESS=${UV_NO_PROGRESS:-1}
+export PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1
 
 start_ms=$(date +%s%3N)
 say() {

@@ -31,7 +31,9 @@ from windlass.adapters.kube.patcher import KubeHookPatchers
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.packages.store import PackageStore
-from windlass.domain.ids import package_workflow_prefix, task_queue
+from windlass.domain.errors import WindlassError
+from windlass.domain.ids import API_VERSION, package_workflow_prefix, task_queue
+from windlass.ports import Kube, Packages
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
 from windlass.worker.sandbox import workflow_runner
@@ -40,6 +42,10 @@ from windlass.workflows.package import PackageLifecycleWorkflow
 
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
+
+STOP_LIMIT: Final = 20.0
+"""Seconds after which a stop ends with work still in flight, well before a kubelet's 30 s: an API server that does not
+answer keeps local activities, and with them their workflow tasks, going. Temporal gives them to the next worker."""
 
 BEAT: Final = timedelta(seconds=1)
 """Heartbeats reach the server this often, so that a cancellation is noticed within about a second."""
@@ -84,6 +90,7 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncGenerator[lis
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         packages = PackageStore(settings.data_dir / "packages")
+        await _sweep(kube, packages)
         records = RecordStore(kube, keyring.digest_key)
         access = KubeHookAccess(objects, role=settings.hook_role)
         contents = Contents(kube, packages, records, keyring.digest_key)
@@ -124,17 +131,44 @@ async def activities(settings: Settings, keyring: Keyring) -> AsyncGenerator[lis
         ]
 
 
+async def _sweep(kube: Kube, packages: Packages) -> None:
+    """Drop cached content that no Application uses or was last released with; what is missed is fetched again.
+
+    At start, when no step is under way here. A cluster that does not answer now costs nothing but disk.
+    """
+    try:
+        found = await kube.list(API_VERSION, "Application")
+    except WindlassError as error:
+        _log.warning("package cache not swept", reason=error.reason.value, error=str(error))
+        return
+    keep: set[str] = set()
+    for item in found.items:
+        status: dict[str, Any] = item.get("status") or {}
+        keep |= {str(status.get("digest") or ""), str(status.get("completed") or "").partition("/")[0]}
+    dropped = await packages.sweep(sorted(keep))
+    if dropped:
+        _log.info("package cache swept", dropped=len(dropped))
+
+
 async def run_worker(client: Client, settings: Settings, keyring: Keyring, stop: asyncio.Event) -> None:
     """Serve all shards until ``stop`` is set; then finish or hand back what runs, in order."""
     workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
-    async with AsyncExitStack() as stack:
-        methods = await stack.enter_async_context(activities(settings, keyring))
-        for shard in range(settings.shards):
-            await stack.enter_async_context(_worker(client, settings, shard, methods))
-        _log.info("worker started", installation=settings.installation, shards=settings.shards)
-        await stop.wait()
-        _log.info("worker stopping")
-    _log.info("worker stopped")
+    limit = asyncio.timeout(None)
+    try:
+        async with limit, AsyncExitStack() as stack:
+            methods = await stack.enter_async_context(activities(settings, keyring))
+            for shard in range(settings.shards):
+                await stack.enter_async_context(_worker(client, settings, shard, methods))
+            _log.info("worker started", installation=settings.installation, shards=settings.shards)
+            await stop.wait()
+            _log.info("worker stopping")
+            limit.reschedule(asyncio.get_running_loop().time() + STOP_LIMIT)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        _log.warning("worker stopped with work in flight, which the next one takes up", seconds=STOP_LIMIT)
+    else:
+        _log.info("worker stopped")
 
 
 def _worker(client: Client, settings: Settings, shard: int, methods: list[Any]) -> Worker:

@@ -249,9 +249,10 @@ class Watcher:
 
     def _gone(self, key: PackageKey, application: Application) -> None:
         """Tell a lifecycle that still runs; an object that is gone never starts one."""
-        self._picture.applications.pop(key, None)
+        known = self._picture.applications.pop(key, None) or application
         self._signals.drop(key)
-        if FINALIZER in application.metadata.finalizers:
+        # Who took the finalizer off: the lifecycle, which ends by itself, or somebody by hand before the deletion?
+        if FINALIZER in application.metadata.finalizers or known.metadata.deletion_timestamp is None:
             self._group.create_task(self._tell_gone(key))
 
     async def _tell_gone(self, key: PackageKey) -> None:

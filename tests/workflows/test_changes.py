@@ -10,7 +10,7 @@ from workflows.life import Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason
 from windlass.domain.package import Binding
 
 pytestmark = pytest.mark.stack
@@ -182,10 +182,11 @@ async def test_a_failed_look_after_a_removal_does_not_miss_the_next_object(life:
     hold = life.world.hold("package.release_finalizer")
     await life.change(deleting=True)
     await hold.started.wait()
-    life.world.fail("package.observe", *[TransientError(Reason.API_UNAVAILABLE, "no answer")] * 1)
+    life.world.fail("package.observe", PermanentError(Reason.FORBIDDEN, "may not read applications"))
     life.world.change(uid="u2", deleting=False, finalizer=False)
-    await life.changed()
     hold.release()
+    await eventually(lambda: life.world.log[-1] == "observe", 5)
+    await life.changed()
     assert (await life.rests()).version == "1"
     assert life.world.statuses[-1].uid == "u2"
 

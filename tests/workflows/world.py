@@ -11,6 +11,7 @@ A hold heartbeats, so that it learns of its cancellation; a call that is `lost` 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -79,7 +80,8 @@ class Hold:
             while not self.released.is_set():
                 if not activity.info().is_local:
                     activity.heartbeat()
-                await asyncio.wait([asyncio.ensure_future(self.released.wait())], timeout=BEAT)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.released.wait(), BEAT)
         except asyncio.CancelledError:
             self.cancelled.set()
             raise

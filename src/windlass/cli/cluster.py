@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windlass.cli.context import Context
 from windlass.contracts.objects import Application
@@ -81,7 +81,8 @@ class Cluster:
     async def events(self, application: Application) -> list[Object]:
         """List the Events about an Application, oldest first."""
         found = await self.kube.list("events.k8s.io/v1", "Event", namespace=application.metadata.namespace)
-        about = [one for one in found.items if (one.get("regarding") or {}).get("uid") == application.metadata.uid]
+        uid = application.metadata.uid
+        about = [one for one in found.items if cast("Object", one.get("regarding") or {}).get("uid") == uid]
         return sorted(about, key=lambda one: str(one.get("eventTime") or ""))
 
     async def released(self, application: Application) -> list[tuple[ObjectRef, str]]:

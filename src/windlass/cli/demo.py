@@ -135,7 +135,9 @@ def _farewell(stack: Stack, data_dir: Path | None, links: dict[str, str]) -> Non
         "The stack runs on. Next:",
         f"  export KUBECONFIG={stack.kubeconfig}",
         f"  windlass worker --role all{where}     # in a second terminal",
-        f'  for f in examples/applications/*.yaml; do sed "s#/opt/windlass#$PWD#" $f | windlass apply{where} -f -; done',
+        "  for f in examples/applications/*.yaml; do",
+        f'    sed "s#/opt/windlass#$PWD#" $f | windlass apply{where} -f -',
+        "  done",
         f"  windlass watch{where} -n shop",
         f"  windlass down{where}",
     ]

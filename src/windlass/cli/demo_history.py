@@ -100,7 +100,7 @@ class Reader:
         return Fact(event=event.event_id, scheduled=scheduled, step=step, mark=mark, at=_at(event), worker=worker)
 
     def _local(self, event: HistoryEvent) -> Fact | None:
-        """Return what a local activity's marker tells: the SDK's core writes its facts as plain JSON, without values."""
+        """Return what a local activity's marker tells: the SDK writes its facts as plain JSON, without values."""
         marker = event.marker_recorded_event_attributes
         payloads = marker.details["data"].payloads if "data" in marker.details else []
         facts: dict[str, Any] = json.loads(payloads[0].data) if payloads else {}

@@ -1,4 +1,4 @@
-"""Where the demo plays: everything it shows is fed by watches of objects and by histories, never by the story itself."""
+"""Where the demo plays: what it shows comes from watches of objects and from histories, never from the story."""
 
 from __future__ import annotations
 

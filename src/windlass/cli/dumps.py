@@ -35,7 +35,8 @@ def app_dump(view: DumpView, application: Application) -> dict[str, Any]:
         },
         "name": view.key.name,
         "namespace": view.key.namespace,
-        "running": view.running,
+        "running": bool(view.running),
+        "step": view.running or (application.status.step if application.status else None),
         "paused": state.paused,
         "definition": {
             "name": artifact.source.package if artifact else application.spec.package.name,

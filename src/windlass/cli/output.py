@@ -6,13 +6,18 @@ import json
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+
+PIPE_WIDTH: Final = 1000
+"""Characters of a line that does not go to a terminal."""
 
 
 class Output(StrEnum):
@@ -28,7 +33,8 @@ def console() -> Console:
     """Return the console of standard output; colours only on a terminal, none with NO_COLOR."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    # Nobody sees the edge of a pipe: programs and pagers get whole lines, as from kubectl.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def emit(document: Any, output: Output) -> None:
@@ -41,21 +47,16 @@ def emit(document: Any, output: Output) -> None:
     sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
 
 
-def table(*columns: str) -> Table:
-    """Return an empty table in kubectl's manner: upper case heads, no lines."""
+def rows(head: Sequence[str], lines: Sequence[Sequence[str | Text]]) -> Table:
+    """Return a table in kubectl's manner: upper case heads, no lines. Cells are text, never markup."""
     from rich.table import Table
+    from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for column in columns:
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold", show_header=bool(head))
+    for column in head or [""] * (len(lines[0]) if lines else 0):
         made.add_column(column, overflow="fold")
-    return made
-
-
-def rows(head: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
-    """Return a table of text."""
-    made = table(*head)
     for line in lines:
-        made.add_row(*line)
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
     return made
 
 
@@ -73,7 +74,8 @@ def age(since: datetime | None, now: datetime | None = None) -> str:
     return f"{seconds // 86400}d"
 
 
-def coloured(ready: str) -> str:
-    """Return a condition's status with its colour as rich markup."""
-    colour = {"True": "green", "False": "red"}.get(ready, "yellow")
-    return f"[{colour}]{ready}[/{colour}]"
+def coloured(status: str) -> Text:
+    """Return a condition's status in its colour."""
+    from rich.text import Text
+
+    return Text(status, {"True": "green", "False": "red"}.get(status, "yellow"))

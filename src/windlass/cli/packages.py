@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from contextlib import aclosing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from windlass.cli.cluster import Cluster, cluster, condition
-from windlass.cli.options import AllNamespaces, DataDir, Format, Name, Namespace
+from windlass.cli.options import AllNamespaces, DataDir, Document, Format, Name, Namespace
 from windlass.cli.output import Output, console, emit
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
@@ -43,18 +45,9 @@ def apply(
                 if stored["kind"] == "Application":
                     names.append((metadata["namespace"], metadata["name"]))
             if wait:
-                async with asyncio.timeout(timeout):
-                    for where, name in names:
-                        await _until_ready(place, where, name)
+                await _until_all_ready(place, names, timeout)
 
-    try:
-        asyncio.run(run())
-    except TimeoutError:
-        raise TransientError(
-            Reason.READINESS_TIMEOUT,
-            f"not ready within {timeout:g} s",
-            hint="see what it waits for: `windlass describe NAME`",
-        ) from None
+    asyncio.run(run())
 
 
 async def _apply(place: Cluster, document: dict[str, Any]) -> dict[str, Any]:
@@ -74,6 +67,8 @@ def get(
 ) -> None:
     """List packages: version, phase, readiness and why."""
     if watch:
+        if output in {Output.JSON, Output.YAML}:
+            raise typer.BadParameter("--watch shows tables and lines; programs watch the API", param_hint="--watch")
         _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
         return
 
@@ -106,7 +101,8 @@ def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) ->
 
         async with cluster(namespace, data_dir) as place:
             application = await place.application(name)
-            console().print(description(application, await place.events(application)))
+            events, objects = await asyncio.gather(place.events(application), place.released(application))
+            console().print(description(application, events, objects, datetime.now(UTC)))
 
     asyncio.run(run())
 
@@ -136,8 +132,8 @@ def _follow(name: str, namespace: str, data_dir: Path | None, *, all_namespaces:
 def values(
     name: Name,
     namespace: Namespace = "",
-    output: Format = Output.YAML,
-    show_secrets: Annotated[bool, typer.Option(help="Show what came from Secrets and hooks in clear.")] = False,
+    output: Document = Output.YAML,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show secrets in clear.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Show the values that the newest release was made with, as its chart sees them."""
@@ -148,7 +144,7 @@ def values(
         async with cluster(namespace, data_dir) as place:
             application = await place.application(name)
             found = await release_values(place, application, show_secrets=show_secrets)
-            emit(found, Output.JSON if output is Output.JSON else Output.YAML)
+            emit(found, output)
 
     asyncio.run(run())
 
@@ -188,26 +184,65 @@ def delete(
         ) from None
 
 
+async def _until_all_ready(place: Cluster, names: list[tuple[str, str]], timeout: float) -> None:  # noqa: ASYNC109 - the command's own option; the text names it
+    """Wait for all of them; a failure that a person must mend ends the wait, since time does not."""
+    waiting = set(names)
+    try:
+        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+            for namespace, name in names:
+                task = group.create_task(_until_ready(place, namespace, name))
+                task.add_done_callback(lambda _, one=(namespace, name): waiting.discard(one))
+    except TimeoutError:
+        left = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(waiting))
+        raise TransientError(
+            Reason.READINESS_TIMEOUT,
+            f"not ready within {timeout:g} s: {left}",
+            hint="see what it waits for: `windlass describe NAME -n NAMESPACE`",
+        ) from None
+
+
 async def _until_ready(place: Cluster, namespace: str, name: str) -> None:
     from windlass.cli.live import applications
 
-    async for found in applications(place, namespace, name):
-        if not found:
-            raise PermanentError(Reason.PACKAGE_NOT_FOUND, f"{name} was removed while it was awaited", actor=Actor.USER)
-        application = found[0]
-        seen = application.status.seen if application.status else None
-        if (
-            seen is not None
-            and seen.generation == application.metadata.generation
-            and condition(application, "Ready")[0] == "True"
-        ):
-            typer.echo(f"Application {name} in {namespace} is ready")
-            return
+    async with aclosing(applications(place, namespace, name)) as stream:
+        async for found in stream:
+            if not found:
+                raise PermanentError(
+                    Reason.PACKAGE_NOT_FOUND,
+                    f"Application {name} in {namespace} is not there any more, or belongs to another installation",
+                    hint="somebody removed it while it was awaited; see `windlass get -A`",
+                    actor=Actor.USER,
+                )
+            if _settled(found[0]):
+                typer.echo(f"Application {name} in {namespace} is ready")
+                return
+
+
+def _settled(application: Application) -> bool:
+    """Say whether it is ready for what it says now.
+
+    Raises:
+        PermanentError: what it says now has failed for good; says what, and what to do.
+    """
+    status = application.status
+    if status is None or status.seen is None or status.seen.generation != application.metadata.generation:
+        return False
+    failure = status.failure
+    if failure is not None and failure.actor is not None:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"Application {application.metadata.name}: {failure.step} failed ({failure.reason}): {failure.message}",
+            hint=failure.hint or "see `windlass describe`",
+            actor=failure.actor,
+        )
+    return condition(application, "Ready")[0] == "True"
 
 
 async def _until_gone(place: Cluster, application: Application) -> None:
     from windlass.cli.live import applications
 
-    async for found in applications(place, application.metadata.namespace, application.metadata.name):
-        if not found or found[0].metadata.uid != application.metadata.uid:
-            return
+    metadata = application.metadata
+    async with aclosing(applications(place, metadata.namespace, metadata.name)) as stream:
+        async for found in stream:
+            if not found or found[0].metadata.uid != metadata.uid:
+                return

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
-
-from rich.markup import escape
+from typing import TYPE_CHECKING, Final
 
 from windlass.cli.cluster import Object, condition, created
 from windlass.cli.output import age, coloured, rows
 from windlass.contracts.objects import Application
+from windlass.ports import ObjectRef
 
 if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
-EVENTS_SHOWN = 12
+SHOWN: Final = 12
+"""How many of the newest Events and orders a description shows."""
+
+_CURRENT: Final = "current"
 
 
 def list_table(applications: Sequence[Application], *, wide: bool, namespaces: bool) -> Table:
@@ -28,18 +32,16 @@ def list_table(applications: Sequence[Application], *, wide: bool, namespaces: b
     return rows(head, [_line(one, wide=wide, namespaces=namespaces) for one in applications])
 
 
-def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str]:
+def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str | Text]:
     status = application.status
     ready, reason, _ = condition(application, "Ready")
-    wanted = application.spec.package.version
-    version = (status.version if status else None) or ""
-    line = [
+    line: list[str | Text] = [
         application.metadata.name,
         application.spec.package.name,
-        version if version == wanted or not version else f"{version} → {wanted}",
+        version_text(application),
         (status.phase if status else None) or "Pending",
         coloured(ready),
-        escape(_reason(application, reason)),
+        _reason(application, reason),
         age(created(application)),
     ]
     if namespaces:
@@ -47,11 +49,18 @@ def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str
     if wide:
         revision = status.release.revision if status and status.release else None
         line += [
-            escape((status.step if status else None) or ""),
+            (status.step if status else None) or "",
             str(revision or ""),
-            ((status.digest if status else None) or "")[7:19],
+            ((status.digest if status else None) or "").removeprefix("sha256:")[:12],
         ]
     return line
+
+
+def version_text(application: Application) -> str:
+    """Return the version that runs and, if another one is wanted, an arrow to that."""
+    running = (application.status.version if application.status else None) or ""
+    wanted = application.spec.package.version
+    return running if running == wanted else f"{running}→{wanted}"
 
 
 def _reason(application: Application, reason: str) -> str:
@@ -61,77 +70,109 @@ def _reason(application: Application, reason: str) -> str:
     return reason
 
 
-def description(application: Application, events: Sequence[Object]) -> str:
-    """Return everything about one Application as rich markup."""
-    status = application.status
-    metadata, package = application.metadata, application.spec.package
+def description(
+    application: Application, events: Sequence[Object], objects: Sequence[tuple[ObjectRef, str]], now: datetime
+) -> Group:
+    """Return everything about one Application.
+
+    Args:
+        application: the object.
+        events: about it, oldest first.
+        objects: of its newest release, each with its state.
+        now: what ages and next tries are counted from.
+    """
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = [rows([], _facts(application))]
+    if application.status is None:
+        parts += ["", Text("No lifecycle has looked at it yet. Is a worker running? `windlass worker --role all`")]
+        return Group(*parts)
+    parts += _failure(application, now)
+    sections = (
+        ("Conditions", _conditions(application)),
+        ("Objects of the release", [[f"{ref.kind}/{ref.name}", _state(state)] for ref, state in objects]),
+        ("Orders", _orders(application)),
+        ("Events", [_event(one, now) for one in events[-SHOWN:]]),
+    )
+    for title, lines in sections:
+        if lines:
+            parts += ["", Text(title, "bold"), rows([], [["", *line] for line in lines])]
+    return Group(*parts)
+
+
+def _facts(application: Application) -> list[list[str | Text]]:
+    status, metadata, package = application.status, application.metadata, application.spec.package
     ready, reason, message = condition(application, "Ready")
-    lines = [
-        _field("Name", f"{metadata.name}  (namespace {metadata.namespace})"),
-        _field("Package", f"{package.repository}/{package.name}, wanted version {package.version}"),
-        _field("Ready", f"{coloured(ready)} {escape(reason)}" + (f": {escape(message)}" if message else "")),
+    facts: list[tuple[str, str | Text]] = [
+        ("Name", metadata.name),
+        ("Namespace", metadata.namespace),
+        ("Package", f"{package.name} {package.version} from repository {package.repository}"),
+        ("Ready", coloured(ready).append(f"  {reason}" + (f": {_first_line(message)}" if message else ""), "default")),
     ]
+    if application.spec.suspend:
+        facts.append(("Suspended", "spec.suspend is true"))
+    if metadata.deletion_timestamp:
+        facts.append(("Removed since", metadata.deletion_timestamp))
     if status is None:
-        return "\n".join([*lines, "", "No lifecycle has looked at it yet: is a watcher running? (`windlass watcher`)"])
-    lines += [
-        _field("Phase", f"{status.phase or ''}, step {escape(status.step or '')}"),
-        _field("Version", f"{status.version or '(none)'}  {escape(status.digest or '')}"),
+        return [[name, text] for name, text in facts]
+    facts += [
+        ("Phase", f"{status.phase or '-'}, step {status.step or '-'}"),
+        ("Version", status.version or "none yet"),
+        ("Content", status.digest or "none yet"),
     ]
     if status.release:
         release = status.release
-        lines.append(_field("Release", f"{release.name} in {release.namespace}, revision {release.revision}"))
+        facts.append(("Release", f"{release.name} in {release.namespace}, revision {release.revision}"))
     if status.progress:
-        awaited = "; ".join(status.progress.waiting_for)
-        text = f"{status.progress.completed} ready, {status.progress.remaining} awaited: {awaited}"
-        lines.append(_field("Progress", escape(text)))
+        progress = status.progress
+        facts.append(("Progress", f"{progress.completed} ready, {progress.remaining} awaited"))
+        facts += [("", awaited) for awaited in progress.waiting_for]
     if status.workflow:
-        lines.append(_field("Workflow", escape(status.workflow.link or status.workflow.id)))
-    if application.spec.suspend:
-        lines.append(_field("Suspended", "spec.suspend is true"))
-    lines += _failure_lines(application)
-    lines += ["", "[bold]Conditions[/bold]"]
-    for one in status.conditions or []:
-        text = f"  {one.type:<18} {coloured(one.status):<24} {escape(one.reason)}"
-        lines.append(text + (f"  {escape(_first_line(one.message))}" if one.message else ""))
-    if status.orders:
-        lines += ["", "[bold]Orders[/bold]"]
-        lines += [
-            f"  {one.at:%Y-%m-%d %H:%M:%S}  {one.order:<8} {escape(one.who)}  {escape(one.why)}"
-            for one in status.orders[-EVENTS_SHOWN:]
-        ]
-    if events:
-        lines += ["", "[bold]Events[/bold]"]
-        lines += [_event(one) for one in events[-EVENTS_SHOWN:]]
-    return "\n".join(lines)
+        facts.append(("Workflow", status.workflow.link or status.workflow.id))
+    return [[name, text] for name, text in facts]
 
 
-def _failure_lines(application: Application) -> list[str]:
+def _failure(application: Application, now: datetime) -> list[RenderableType]:
+    from rich.text import Text
+
     failure = application.status.failure if application.status else None
     if failure is None:
         return []
-    lines = [
-        "",
-        f"[bold red]Failed[/bold red]  {escape(failure.step)}: {escape(failure.reason)}, attempt {failure.attempt}",
-        *(f"  {escape(line)}" for line in failure.message.splitlines()),
-    ]
+    title = Text.assemble(("Failed", "bold red"), f"  {failure.step}: {failure.reason}, attempt {failure.attempt}")
+    lines: list[RenderableType] = ["", title, *(Text(f"  {line}") for line in failure.message.splitlines())]
     if failure.hint:
-        lines.append(f"  To do: {escape(failure.hint)}" + (f" (by: {failure.actor})" if failure.actor else ""))
+        who = f" ({failure.actor.value} must act)" if failure.actor else ""
+        lines.append(Text(f"  To do: {failure.hint}{who}"))
     if failure.next_try:
-        lines.append(
-            f"  Next try at {failure.next_try:%H:%M:%S} UTC, or now: windlass retry {application.metadata.name}"
-        )
+        seconds = max((failure.next_try - now).total_seconds(), 0)
+        order = f"windlass retry {application.metadata.name} -n {application.metadata.namespace} --reason WHY"
+        lines.append(Text(f"  Next try in {seconds:.0f} s; now: {order}"))
     return lines
 
 
-def _event(event: Object) -> str:
+def _conditions(application: Application) -> list[list[str | Text]]:
+    conditions = (application.status.conditions if application.status else None) or []
+    return [[one.type, coloured(one.status), one.reason, _first_line(one.message)] for one in conditions]
+
+
+def _state(state: str) -> Text:
+    from rich.text import Text
+
+    return Text(state, "green" if state == _CURRENT else "red" if state.startswith("failed") else "yellow")
+
+
+def _orders(application: Application) -> list[list[str | Text]]:
+    orders = (application.status.orders if application.status else None) or []
+    return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.order, one.who, one.why] for one in orders[-SHOWN:]]
+
+
+def _event(event: Object, now: datetime) -> list[str | Text]:
+    from rich.text import Text
+
     at = datetime.fromisoformat(str(event.get("eventTime")))
-    colour = "yellow" if event.get("type") == "Warning" else "green"
-    note = escape(_first_line(str(event.get("note") or "")))
-    return f"  {at:%H:%M:%S}  [{colour}]{event.get('reason')}[/{colour}]  {note}"
-
-
-def _field(name: str, text: str) -> str:
-    return f"[bold]{name:<10}[/bold] {text}"
+    reason = Text(str(event.get("reason")), "yellow" if event.get("type") == "Warning" else "green")
+    return [age(at, now), reason, _first_line(str(event.get("note") or ""))]
 
 
 def _first_line(text: str) -> str:

@@ -1,7 +1,7 @@
 r"""Regular expressions of OpenAPI schemas, in the dialect and the engine they were written for: RE2.
 
-RE2 matches in linear time, so no pattern of a package can hang a worker. Its ``$`` is the end of the text and its ``\d``
-is ASCII (as in Go and ECMA-262); it has no lookaround and no backreferences.
+RE2 matches in linear time, so no pattern of a package can hang a worker. Its ``$`` is the end of the text and its
+``\d`` is ASCII (as in Go and ECMA-262); it has no lookaround and no backreferences.
 """
 
 from __future__ import annotations
