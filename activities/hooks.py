@@ -113,12 +113,15 @@ class HookActivities:
 
 @contextmanager
 def _attributed(request: HookRequest) -> Generator[None]:
-    """Give failures of what a hook asked for the hook's name and its binding's reason."""
+    """Give failures of what a hook asked for the hook's name and its binding's reason.
+
+    They are put in the place of what they are made from: of a chain of causes, the first one is reported.
+    """
     try:
         yield
     except PermanentError as error:
         message = f"{request.hook.path}: {error.message}"
-        raise PermanentError(failure_reason(request.binding), message, hint=error.hint, actor=error.actor) from error
+        raise PermanentError(failure_reason(request.binding), message, hint=error.hint, actor=error.actor) from None
     except TransientError as error:
         message = f"{request.hook.path}: {error.message}"
-        raise TransientError(failure_reason(request.binding), message, hint=error.hint) from error
+        raise TransientError(failure_reason(request.binding), message, hint=error.hint) from None

@@ -31,7 +31,7 @@ types() {
 check lint "$BIN/ruff" check --quiet .
 check format "$BIN/ruff" format --check --quiet .
 check types types
-check imports "$BIN/lint-imports"
+check imports "$BIN/lint-imports" --no-logo
 
 if ((${#failed[@]})); then
     printf 'check: failed: %s\n' "${failed[*]}"

@@ -43,7 +43,7 @@ from windlass.workflows.package import PackageLifecycleWorkflow
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
 
-STOP_LIMIT: Final = 20.0
+STOP_LIMIT: Final = 12.0
 """Seconds after which a stop ends with work still in flight, well before a kubelet's 30 s: an API server that does not
 answer keeps local activities, and with them their workflow tasks, going. Temporal gives them to the next worker."""
 

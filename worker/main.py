@@ -10,14 +10,15 @@ import signal
 import socket
 from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager
-from typing import Final
+from typing import Final, cast
 
 import structlog
 
 from windlass import __version__
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import LeaseLostError, held
-from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
+from windlass.domain.backoff import delay
+from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import lease_name
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal import telemetry
@@ -69,21 +70,31 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
 async def _watch(
     settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, stop: asyncio.Event, identity: str
 ) -> None:
-    """Watch while holding the Lease, and wait for it again when it is lost."""
+    """Watch while holding the Lease; when it is lost, or the cluster does not answer, try again with back-off."""
     stopping = asyncio.create_task(stop.wait())
+    failures = 0
     while not stop.is_set():
         watching = asyncio.create_task(_watch_once(settings, lifecycles, keyring, identity))
         await asyncio.wait([watching, stopping], return_when=asyncio.FIRST_COMPLETED)
         watching.cancel()
-        try:
-            await watching
-        except LeaseLostError:
-            _log.warning("lease lost; waiting for it again")
-        except asyncio.CancelledError:
-            if not stop.is_set():
-                raise
+        [outcome] = await asyncio.gather(watching, return_exceptions=True)
+        if stop.is_set() or not isinstance(outcome, BaseException):
+            break
+        if not _transient(outcome):
+            raise outcome
+        failures = 0 if isinstance(outcome, LeaseLostError) else failures + 1
+        _log.warning("watcher interrupted", error=str(outcome), failures=failures)
+        await asyncio.wait([stopping], timeout=delay(Category.TRANSIENT, failures + 1, chance=0.5))
     stopping.cancel()
     _log.info("watcher stopped")
+
+
+def _transient(error: BaseException) -> bool:
+    """Say whether everything that failed goes away by itself; task groups raise several failures at once."""
+    if isinstance(error, BaseExceptionGroup):
+        nested = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        return all(_transient(one) for one in nested)
+    return isinstance(error, TransientError)
 
 
 async def _watch_once(settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, identity: str) -> None:

@@ -158,22 +158,31 @@ def kill_part(data_dir: Path, name: str) -> None:
     eventually_sync(back, 20, what=f"{name} is back")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_up_stops_in_order_when_it_is_told_to(stack: Stack, tmp_path: Path, number: int) -> None:
-    command = windlass("up", "--kubeconfig", str(stack.kubeconfig), data_dir=tmp_path)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with process:
+def test_up_stops_in_order_on_ctrl_c(stack: Stack, tmp_path: Path) -> None:
+    assert told_to_stop(signal.SIGINT, stack, tmp_path) == {"supervisor", "temporal", "codec"}
+
+
+def test_up_stops_in_order_on_sigterm(stack: Stack, tmp_path: Path) -> None:
+    brought = ("--temporal-address", stack.temporal_address)
+    assert told_to_stop(signal.SIGTERM, stack, tmp_path, *brought) == {"supervisor"}
+
+
+def told_to_stop(number: int, stack: Stack, data_dir: Path, *options: str) -> set[str]:
+    """Let `windlass up` stop, see that it does so in order, and return what ran."""
+    command = windlass("up", "--kubeconfig", str(stack.kubeconfig), *options, data_dir=data_dir)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         while "Ctrl-C stops the stack" not in (line := process.stdout.readline()):
             assert line, "it ended before it was up"
-        assert Stack.attach(tmp_path).pids.keys() == {"supervisor", "temporal", "codec"}
+        ran = set(Stack.attach(data_dir).pids)
         process.send_signal(number)
         assert process.stdout.read() == "stopped\n"
     assert process.returncode == 0
-    nothing_left(tmp_path)
-    state = StackState.load(tmp_path)
+    nothing_left(data_dir)
+    state = StackState.load(data_dir)
     assert state is not None
     assert state.phase is Phase.STOPPED
+    return ran
 
 
 def test_everything_brought_along(stack: Stack, tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from faults.points import Field, laid_out
 
-from faults.points import Field
-from support.faults import HoldingProxy
 from support.installation import Installation, installed
 from windlass.devstack.stack import Stack
 
@@ -25,13 +24,8 @@ async def installation(stack: Stack, tmp_path: Path) -> AsyncIterator[Installati
 @pytest.fixture(scope="module")
 async def field(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Field]:
     """An installation behind a proxy that can hold its worker anywhere."""
-    folder = tmp_path_factory.mktemp("field")
-    async with installed(stack, folder / "installation") as installation, HoldingProxy(stack).serving() as proxy:
-        made = Field(installation, proxy, folder)
-        try:
-            yield made
-        finally:
-            await made.take_away()
+    async with laid_out(stack, tmp_path_factory.mktemp("field")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +33,10 @@ def own_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack of the fault tests' own, whose parts they may kill."""
     with Stack.start(tmp_path_factory.mktemp("own-stack"), report=print) as running:
         yield running
+
+
+@pytest.fixture
+async def own_field(own_stack: Stack, tmp_path: Path) -> AsyncIterator[Field]:
+    """As `field`, on the stack whose parts may be killed."""
+    async with laid_out(own_stack, tmp_path) as made:
+        yield made

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from faults.subjects import Subject
 from temporalio.client import WorkflowExecutionDescription
 
-from faults.subjects import Subject
 from support.faults import Hold, HoldingProxy
-from support.installation import Installation
+from support.installation import Installation, installed
 from support.waiting import eventually
+from windlass.devstack.stack import Stack
 from windlass.domain.ids import (
     API_VERSION,
     INSTALLATION_LABEL,
@@ -165,7 +167,9 @@ class Placed:
 
     async def running(self) -> str:
         """Return the type of the remote activity that runs for the package now, empty if there is none."""
-        handle = self.installation.client.get_workflow_handle(package_workflow_id(self.installation.key(self.point.name)))
+        handle = self.installation.client.get_workflow_handle(
+            package_workflow_id(self.installation.key(self.point.name))
+        )
         found: WorkflowExecutionDescription = await handle.describe()
         return next((one.activity_type.name for one in found.raw_description.pending_activities), "")
 
@@ -272,10 +276,14 @@ class Field:
         self.exit_code = await asyncio.to_thread(self.installation.stop)
         await self._restart(finished)
 
-    async def _restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
+    async def let_go(self) -> None:
+        """Take away what holds the worker and its packages."""
         self.proxy.release()
         for one in self.placed.values():
             await one.go_on()
+
+    async def _restart(self, finished: Callable[[Placed], Awaitable[object]]) -> None:
+        await self.let_go()
         began = time.monotonic()
         self.start()
         await asyncio.gather(*(finished(one) for one in self.placed.values()))
@@ -287,3 +295,14 @@ class Field:
             await self.installation.kube.delete(
                 ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=one.repository)
             )
+
+
+@asynccontextmanager
+async def laid_out(stack: Stack, folder: Path) -> AsyncGenerator[Field]:
+    """Make an installation behind a proxy; take everything away at the end."""
+    async with installed(stack, folder / "installation") as installation, HoldingProxy(stack).serving() as proxy:
+        made = Field(installation, proxy, folder)
+        try:
+            yield made
+        finally:
+            await made.take_away()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from faults.subjects import Subject
 from temporalio.client import WorkflowExecutionStatus
 
-from faults.subjects import Subject
 from support.histories import HOOK, Cost, cost
 from support.installation import Installation
 from support.waiting import eventually

@@ -7,9 +7,9 @@ import json
 import time
 from pathlib import Path
 
+from faults.subjects import Subject
 from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 
-from faults.subjects import Subject
 from support.histories import cost
 from support.installation import Installation, condition
 from support.waiting import eventually

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
+
 from windlass.domain.ids import FINALIZER
 
 RECORD_MADE = "POST .*{record}$"

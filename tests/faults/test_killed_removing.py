@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
 from temporalio.client import WorkflowExecutionStatus
 
-from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
 from support.waiting import eventually
 from windlass.domain.ids import package_workflow_id, record_name
 

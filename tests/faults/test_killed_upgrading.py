@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
 
 RECORD = "PUT .*{record}$"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from faults.points import WAIT_SECONDS, Field, Placed, Point
 
 POINTS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import uuid4
@@ -75,13 +76,18 @@ class Life:
     async def rests(self, hold: str = "Idle", *, deadline: float = 15) -> StatusView:
         """Wait until the lifecycle waits for ``hold``, having taken notice of the newest object, and has said so."""
 
-        async def resting() -> StatusView | None:
-            status = await self.status()
+        def told() -> bool:
             newest = self.world.statuses[-1].status if self.world.statuses else None
-            told = newest is not None and newest.step == hold
-            noticed = newest is not None and newest.observed_generation == self.world.desired.generation
-            return status if status.hold == hold and told and noticed else None
+            generation = self.world.desired.generation
+            return newest is not None and (newest.step, newest.observed_generation) == (hold, generation)
 
+        async def resting() -> StatusView | None:
+            # A question to a run that has not begun yet may never be answered: the next one is.
+            async with asyncio.timeout(2):
+                status = await self.status()
+            return status if status.hold == hold else None
+
+        await eventually(told, deadline, what=f"status says {hold}")
         return await eventually(resting, deadline, what=f"the lifecycle rests: {hold}")
 
     async def ended(self, *, deadline: float = 15) -> WorkflowExecutionStatus:

@@ -47,8 +47,10 @@ def environment(stage: Stage, deployment: str, name: str, value: str) -> Look:
 
     async def look() -> Finding:
         obj = await _get(stage, "apps/v1", "Deployment", deployment)
-        containers = obj["spec"]["template"]["spec"]["containers"] if obj else [{}]
-        found = {one["name"]: one.get("value") for one in containers[0].get("env") or []}
+        variables: list[dict[str, str]] = []
+        if obj is not None:
+            variables = obj["spec"]["template"]["spec"]["containers"][0].get("env") or []
+        found = {one["name"]: one.get("value") for one in variables}
         return Finding(good=found.get(name) == value, seen=f"{name}={found.get(name)}")
 
     return look
@@ -60,8 +62,8 @@ def mounts_secret(stage: Stage, deployment: str, secret: str) -> Look:
     async def look() -> Finding:
         obj = await _get(stage, "apps/v1", "Deployment", deployment)
         held = await _get(stage, "v1", "Secret", secret)
-        volumes = obj["spec"]["template"]["spec"].get("volumes", []) if obj else []
-        mounted = [one["secret"]["secretName"] for one in volumes if "secret" in one]
+        volumes: list[dict[str, Any]] = obj["spec"]["template"]["spec"].get("volumes", []) if obj else []
+        mounted: list[str] = [one["secret"]["secretName"] for one in volumes if "secret" in one]
         exists = bool(held and held.get("data"))
         return Finding(
             good=exists and secret in mounted,

@@ -102,8 +102,7 @@ class Reader:
     def _local(self, event: HistoryEvent) -> Fact | None:
         """Return what a local activity's marker tells: the SDK writes its facts as plain JSON, without values."""
         marker = event.marker_recorded_event_attributes
-        payloads = marker.details["data"].payloads if "data" in marker.details else []
-        facts: dict[str, Any] = json.loads(payloads[0].data) if payloads else {}
+        facts: dict[str, Any] = json.loads(marker.details["data"].payloads[0].data) if "data" in marker.details else {}
         step = STEPS.get(str(facts.get("activity_type", "")))
         if step is None:
             return None

@@ -86,7 +86,8 @@ class _Steps:
         self._steps = steps
         self._now = now
 
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console  # rich's protocol passes it by this name
         from rich.text import Text
 
         line = Text()

@@ -71,7 +71,8 @@ def help_text() -> str:
         lines += [f"  {name:<{width}}{entry[2]}" for name, entry in group.items()]
         lines.append("")
     lines += [
-        "`windlass COMMAND --help` tells a command's options. --debug adds the trace to an error.",
+        "`windlass COMMAND --help` tells a command's options.",
+        "--debug adds the trace to an error.",
         "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
     ]
     return "\n".join(lines)
@@ -79,7 +80,19 @@ def help_text() -> str:
 
 def run(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    args = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            # Now, not while the interpreter ends: a broken pipe could not be handled there any more.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough (`windlass get | head`); nothing is left to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+
+
+def _dispatch(args: list[str]) -> NoReturn:
     debug = "--debug" in args or bool(os.environ.get(DEBUG))
     args = [argument for argument in args if argument != "--debug"]
     if not args or args[0] in {"-h", "--help", "help"}:
@@ -104,10 +117,6 @@ def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
         _application(name, command)(args=args, prog_name=f"windlass {name}")
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has seen enough (`windlass get | head`); nothing is left to flush to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
     except (WindlassError, ExceptionGroup) as error:
         ours = _ours(error)
         if debug or ours is None:
@@ -119,10 +128,12 @@ def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
 def _application(name: str, command: Any) -> typer.Typer:
     import typer
 
+    # Plain help, as `windlass --help` is: boxes cost a tenth of a second and half of a narrow terminal.
     if isinstance(command, typer.Typer):
         command.pretty_exceptions_enable = False
+        command.rich_markup_mode = None
         return command
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     application.command(name)(command)
     return application
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -11,7 +12,15 @@ from windlass.domain.documents import DocumentError, parse_documents
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 
-def read_manifests(name: str) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """One object as a person wrote it; ``where`` names file and document."""
+
+    where: str
+    document: dict[str, Any]
+
+
+def read_manifests(name: str) -> Iterator[Manifest]:
     """Yield the objects in a file, in every ``.yaml``, ``.yml`` and ``.json`` file of a folder, or in standard input.
 
     Raises:
@@ -33,10 +42,12 @@ def read_manifests(name: str) -> Iterator[dict[str, Any]]:
             text = file.read_bytes().decode()
         except UnicodeDecodeError as error:
             _refuse(str(file), f"is not UTF-8 (byte {error.start})", "save it as UTF-8")
+        except OSError as error:
+            _refuse(str(file), f"cannot be read: {error.strerror}", "check what it is and who may read it")
         yield from _objects(str(file), text)
 
 
-def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
+def _objects(where: str, text: str) -> Iterator[Manifest]:
     try:
         documents = parse_documents(text)
     except DocumentError as error:
@@ -47,12 +58,13 @@ def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
             _refuse(place, "is no object", "write apiVersion, kind and metadata")
         obj = cast("dict[str, Any]", document)
         metadata = obj.get("metadata")
-        missing = [field for field in ("apiVersion", "kind") if not obj.get(field)]
-        if not isinstance(metadata, dict) or not cast("dict[str, Any]", metadata).get("name"):
-            missing.append("metadata.name")
-        if missing:
+        name = cast("dict[str, Any]", metadata).get("name") if isinstance(metadata, dict) else None
+        required = {"apiVersion": obj.get("apiVersion"), "kind": obj.get("kind"), "metadata.name": name}
+        if missing := [field for field, value in required.items() if value is None or value == ""]:
             _refuse(place, f"lacks {', '.join(missing)}", "add it")
-        yield obj
+        if odd := [field for field, value in required.items() if not isinstance(value, str)]:
+            _refuse(place, f"{', '.join(odd)} is not text", "put it in quotes")
+        yield Manifest(where=place, document=obj)
 
 
 def _refuse(where: str, problem: str, hint: str) -> NoReturn:

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from windlass.cli.output import Output
+from windlass.cli.output import Document, Output
 
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace; the kubeconfig's if absent.")]
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="In every namespace.")]
 Format = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
-Document = Annotated[Output, typer.Option("--output", "-o", help="yaml or json.")]
+DocumentFormat = Annotated[Document, typer.Option("--output", "-o", help="yaml or json.")]
 DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack.")]
 Name = Annotated[str, typer.Argument(help="Name of the Application.")]

@@ -11,9 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from windlass.cli.cluster import cluster
-from windlass.cli.options import AllNamespaces, DataDir, Document, Name, Namespace
-from windlass.cli.output import Output, emit
+from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace
+from windlass.cli.output import Document, emit
 from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
 
 Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the order.", show_default=False)]
@@ -44,6 +43,7 @@ def resume(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", da
 
 
 def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, data_dir: Path | None) -> None:
+    from windlass.cli.cluster import cluster
     from windlass.contracts.lifecycle import Order
 
     async def run() -> None:
@@ -73,10 +73,11 @@ def dump(
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
     queues: Annotated[bool, typer.Option("--queues", help="Add what is left to do.")] = False,
-    output: Document = Output.YAML,
+    output: DocumentFormat = Document.YAML,
     data_dir: DataDir = None,
 ) -> None:
     """Show what lifecycles carry: content, hooks, conditions, failure. It holds digests, never values."""
+    from windlass.cli.cluster import cluster
     from windlass.cli.dumps import app_dump, queue_dump
 
     async def run() -> None:

@@ -29,6 +29,13 @@ class Output(StrEnum):
     YAML = "yaml"
 
 
+class Document(StrEnum):
+    """Output formats of what is one document."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
 def console() -> Console:
     """Return the console of standard output; colours only on a terminal, none with NO_COLOR."""
     from rich.console import Console
@@ -37,9 +44,9 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def emit(document: Any, output: Output) -> None:
+def emit(document: Any, output: Output | Document) -> None:
     """Print ``document`` as JSON or YAML."""
-    if output is Output.JSON:
+    if output in {Output.JSON, Document.JSON}:
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, default=str) + "\n")
         return
     import yaml

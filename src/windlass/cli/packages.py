@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windlass.cli.cluster import Cluster, cluster, condition
-from windlass.cli.options import AllNamespaces, DataDir, Document, Format, Name, Namespace
-from windlass.cli.output import Output, console, emit
-from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Format, Name, Namespace
+from windlass.cli.output import Document, Output, console, emit
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
 if TYPE_CHECKING:
-    from windlass.contracts.objects import Application
+    from windlass.cli.cluster import Cluster
+    from windlass.cli.manifests import Manifest
 
 FIELD_MANAGER = "windlass-cli"
 
@@ -30,31 +29,48 @@ def apply(
     data_dir: DataDir = None,
 ) -> None:
     """Create or change objects from manifests (server-side apply)."""
+    from windlass.cli.cluster import cluster
     from windlass.cli.manifests import read_manifests
+    from windlass.cli.waits import until_all_ready
 
-    documents = [document for name in file for document in read_manifests(name)]
+    manifests = [manifest for name in file for manifest in read_manifests(name)]
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             names: list[tuple[str, str]] = []
-            for document in documents:
-                stored = await _apply(place, document)
+            for manifest in manifests:
+                stored = await _apply(place, manifest)
                 metadata = stored["metadata"]
                 where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
                 typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
                 if stored["kind"] == "Application":
                     names.append((metadata["namespace"], metadata["name"]))
             if wait:
-                await _until_all_ready(place, names, timeout)
+                await until_all_ready(place, names, timeout)
 
     asyncio.run(run())
 
 
-async def _apply(place: Cluster, document: dict[str, Any]) -> dict[str, Any]:
+async def _apply(place: Cluster, manifest: Manifest) -> dict[str, Any]:
+    """Apply one object.
+
+    Raises:
+        PermanentError: the API server does not take it; says which document of which file, and the field.
+    """
+    document = manifest.document
     info = await place.kube.resource(document["apiVersion"], document["kind"])
     if info is not None and info.namespaced and not document["metadata"].get("namespace"):
         document = {**document, "metadata": {**document["metadata"], "namespace": place.namespace}}
-    return await place.kube.apply(document, field_manager=FIELD_MANAGER)
+    try:
+        return await place.kube.apply(document, field_manager=FIELD_MANAGER)
+    except WindlassError as error:
+        raise PermanentError(
+            error.reason,
+            f"{manifest.where}: {document['kind']} {document['metadata']['name']}: {error.message}",
+            # What the adapter says to a worker, which tries again by itself, does not hold for a person.
+            hint=error.hint if isinstance(error, PermanentError) else "correct the object, or try again",
+            actor=error.actor if isinstance(error, PermanentError) else Actor.USER,
+        ) from error
 
 
 def get(
@@ -71,6 +87,7 @@ def get(
             raise typer.BadParameter("--watch shows tables and lines; programs watch the API", param_hint="--watch")
         _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
         return
+    from windlass.cli.cluster import cluster
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
@@ -96,9 +113,10 @@ def get(
 def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) -> None:
     """Tell everything about one package: step, failure and what to do, conditions, orders, events."""
 
-    async def run() -> None:
-        from windlass.cli.views import description
+    from windlass.cli.cluster import cluster
+    from windlass.cli.views import description
 
+    async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             application = await place.application(name)
             events, objects = await asyncio.gather(place.events(application), place.released(application))
@@ -118,6 +136,7 @@ def watch(
 
 
 def _follow(name: str, namespace: str, data_dir: Path | None, *, all_namespaces: bool) -> None:
+    from windlass.cli.cluster import cluster
     from windlass.cli.live import follow
 
     async def run() -> None:
@@ -132,15 +151,16 @@ def _follow(name: str, namespace: str, data_dir: Path | None, *, all_namespaces:
 def values(
     name: Name,
     namespace: Namespace = "",
-    output: Document = Output.YAML,
+    output: DocumentFormat = Document.YAML,
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show secrets in clear.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Show the values that the newest release was made with, as its chart sees them."""
 
-    async def run() -> None:
-        from windlass.cli.values import release_values
+    from windlass.cli.cluster import cluster
+    from windlass.cli.values import release_values
 
+    async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             application = await place.application(name)
             found = await release_values(place, application, show_secrets=show_secrets)
@@ -158,6 +178,8 @@ def delete(
     data_dir: DataDir = None,
 ) -> None:
     """Remove a package: hooks, release, files, object."""
+    from windlass.cli.cluster import cluster
+    from windlass.cli.waits import until_gone
     from windlass.domain.ids import ABANDON_ANNOTATION
 
     async def run() -> None:
@@ -171,7 +193,7 @@ def delete(
                 typer.echo(f"{name} is being removed; follow it with `windlass watch {name}`")
                 return
             async with asyncio.timeout(timeout):
-                await _until_gone(place, application)
+                await until_gone(place, application)
             typer.echo(f"{name} is gone")
 
     try:
@@ -182,67 +204,3 @@ def delete(
             f"{name} is not gone within {timeout:g} s",
             hint=f"see what holds it: `windlass describe {name}`; give it up with `windlass delete {name} --abandon`",
         ) from None
-
-
-async def _until_all_ready(place: Cluster, names: list[tuple[str, str]], timeout: float) -> None:  # noqa: ASYNC109 - the command's own option; the text names it
-    """Wait for all of them; a failure that a person must mend ends the wait, since time does not."""
-    waiting = set(names)
-    try:
-        async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
-            for namespace, name in names:
-                task = group.create_task(_until_ready(place, namespace, name))
-                task.add_done_callback(lambda _, one=(namespace, name): waiting.discard(one))
-    except TimeoutError:
-        left = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(waiting))
-        raise TransientError(
-            Reason.READINESS_TIMEOUT,
-            f"not ready within {timeout:g} s: {left}",
-            hint="see what it waits for: `windlass describe NAME -n NAMESPACE`",
-        ) from None
-
-
-async def _until_ready(place: Cluster, namespace: str, name: str) -> None:
-    from windlass.cli.live import applications
-
-    async with aclosing(applications(place, namespace, name)) as stream:
-        async for found in stream:
-            if not found:
-                raise PermanentError(
-                    Reason.PACKAGE_NOT_FOUND,
-                    f"Application {name} in {namespace} is not there any more, or belongs to another installation",
-                    hint="somebody removed it while it was awaited; see `windlass get -A`",
-                    actor=Actor.USER,
-                )
-            if _settled(found[0]):
-                typer.echo(f"Application {name} in {namespace} is ready")
-                return
-
-
-def _settled(application: Application) -> bool:
-    """Say whether it is ready for what it says now.
-
-    Raises:
-        PermanentError: what it says now has failed for good; says what, and what to do.
-    """
-    status = application.status
-    if status is None or status.seen is None or status.seen.generation != application.metadata.generation:
-        return False
-    failure = status.failure
-    if failure is not None and failure.actor is not None:
-        raise PermanentError(
-            Reason.VALIDATION_FAILED,
-            f"Application {application.metadata.name}: {failure.step} failed ({failure.reason}): {failure.message}",
-            hint=failure.hint or "see `windlass describe`",
-            actor=failure.actor,
-        )
-    return condition(application, "Ready")[0] == "True"
-
-
-async def _until_gone(place: Cluster, application: Application) -> None:
-    from windlass.cli.live import applications
-
-    metadata = application.metadata
-    async with aclosing(applications(place, metadata.namespace, metadata.name)) as stream:
-        async for found in stream:
-            if not found or found[0].metadata.uid != metadata.uid:
-                return

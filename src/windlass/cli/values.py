@@ -78,7 +78,8 @@ async def _newest(place: Cluster, application: Application) -> Values:
 
 def _schemas(chart: Values) -> list[Values]:
     """Return the package's schemas, which Helm stores with the other files of the chart."""
-    files = {one["name"]: one["data"] for one in chart.get("files") or []}
+    stored: list[dict[str, str]] = chart.get("files") or []
+    files = {one["name"]: one["data"] for one in stored}
     settings, values = (_parsed(files.get(name)) for name in (SETTINGS_SCHEMA, VALUES_SCHEMA))
     prepared: list[Values] = []
     if settings:

@@ -64,8 +64,12 @@ async def _servers(data_dir: Path | None) -> dict[str, str]:
 
     async with cluster("", data_dir) as place:
         bucket = TokenBucket(1.0, 1, clock=time.monotonic)
-        async with Transport(place.kube.access, bucket=bucket, user_agent="windlass-cli", clock=time.monotonic) as http:
+        http = Transport(place.kube.access, bucket=bucket, user_agent="windlass-cli", clock=time.monotonic)
+        await http.open()
+        try:
             answer = await http.request(Call(verb="get", resource="/version"), "GET", "/version")
+        finally:
+            await http.close()
         served = await place.kube.resource(API_VERSION, "Application")
         client = await place.context.connect("cli")
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())

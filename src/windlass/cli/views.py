@@ -20,6 +20,7 @@ SHOWN: Final = 12
 """How many of the newest Events and orders a description shows."""
 
 _CURRENT: Final = "current"
+_WAITING: Final = "WaitConverge"
 
 
 def list_table(applications: Sequence[Application], *, wide: bool, namespaces: bool) -> Table:
@@ -153,7 +154,14 @@ def _failure(application: Application, now: datetime) -> list[RenderableType]:
 
 def _conditions(application: Application) -> list[list[str | Text]]:
     conditions = (application.status.conditions if application.status else None) or []
-    return [[one.type, coloured(one.status), one.reason, _first_line(one.message)] for one in conditions]
+    return [[one.type, _status(one.type, one.status), one.reason, _first_line(one.message)] for one in conditions]
+
+
+def _status(type_: str, status: str) -> Text:
+    """Return a condition's status; waiting is the one thing that is good when it is over."""
+    text = coloured(status)
+    text.style = "green" if type_ == _WAITING and status == "False" else text.style
+    return text
 
 
 def _state(state: str) -> Text:
