@@ -1,14 +1,19 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from support.waiting import eventually_sync
 from windlass.devstack import build, go, paths
 from windlass.devstack.catalog import CONTROL_PLANE, TOOLS
 from windlass.devstack.errors import StackError
 from windlass.devstack.locate import Source, cached_path
+from windlass.devstack.process import started_ticks
 
 # Stands in for Go: notes its arguments and environment, and writes every program into the folder after -o.
 FAKE_GO = """#!/bin/sh
@@ -136,3 +141,19 @@ def test_without_go_and_without_a_way_to_get_it_the_error_says_what_to_install(t
     with pytest.raises(StackError, match=r"(?s)no Go >= 1.26 was found.*no route to host") as raised:
         build.ensure_tools([HELM], lambda _line: None, machine)
     assert "https://go.dev/dl" in raised.value.hint
+
+
+def test_an_interrupted_build_stops_the_compiler_and_goes_on_the_next_time(tmp_path: Path) -> None:
+    machine = install_go(tmp_path, behaviour=f"echo $$ > {tmp_path}/pid; exec sleep 60")
+    command = [sys.executable, "-m", "windlass.devstack"]
+    with subprocess.Popen(command, env=machine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as building:
+        compiler = int(eventually_sync((tmp_path / "pid").read_text, 20, what="the compiler runs"))
+        building.send_signal(signal.SIGINT)
+        _, errors = building.communicate(timeout=20)
+    assert building.returncode == 130
+    assert errors == "windlass: interrupted; the same command goes on where it stopped\n"
+    assert started_ticks(compiler) is None
+    done = subprocess.run(command, env=install_go(tmp_path), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "temporal 1.5.1 (cache)" in done.stdout
+    assert not list(paths.tools_dir(machine).glob(".build-*/*"))

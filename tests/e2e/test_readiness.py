@@ -11,9 +11,7 @@ import pytest
 
 from support.installation import Installation, condition, write_package
 from support.running import packages, revisions, running
-from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import API_VERSION
 from windlass.ports import Object, ObjectRef
 
 NAME = '{{ .Release.Name | replace "." "-" }}'
@@ -113,74 +111,55 @@ async def test_people_see_what_is_awaited(installation: Installation) -> None:
     assert "progress" not in obj["status"]
 
 
-async def test_definitions_and_objects_with_conditions_are_waited_for(installation: Installation) -> None:
-    group = f"{installation.namespace}.windlass.dev"
+def definition(group: str, kind: str) -> Object:
+    """Return a CRD without a status subresource: a chart's object may then say itself how it is."""
     anything: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    definition: Object = {
+    plural = f"{kind.lower()}s"
+    return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"gizmos.{group}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
             "scope": "Namespaced",
-            "names": {"kind": "Gizmo", "plural": "gizmos"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": anything},
-                }
-            ],
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}],
         },
     }
-    other: Object = {**definition, "metadata": {"name": f"gadgets.{group}"}, "spec": dict(definition["spec"])}
-    other["spec"]["names"] = {"kind": "Gadget", "plural": "gadgets"}
-    gizmo = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "it"}, "spec": {}}
+
+
+def said(ready: str) -> Object:
+    """Return a status with the condition `Ready`."""
+    told = {"type": "Ready", "status": ready, "reason": "Told", "message": "by the test"}
+    return {"status": {"conditions": [told | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+
+
+async def test_definitions_and_objects_with_conditions_are_waited_for(installation: Installation) -> None:
+    group = f"{installation.namespace}.windlass.dev"
+    gizmo: Object = {"apiVersion": f"{group}/v1", "kind": "Gizmo", "metadata": {"name": "it"}, **said("False")}
     write_package(
         packages(installation),
         "gizmo",
         "1.0.0",
-        templates={"gizmo.yaml": json.dumps(gizmo), "gadgets.yaml": json.dumps(other)},
-        extra={"crds/gizmos.yaml": json.dumps(definition)},
+        templates={"gizmo.yaml": json.dumps(gizmo), "gadgets.yaml": json.dumps(definition(group, "Gadget"))},
+        extra={"crds/gizmos.yaml": json.dumps(definition(group, "Gizmo"))},
     )
-    ref = ObjectRef(api_version=f"{group}/v1", kind="Gizmo", namespace=installation.namespace, name="it")
-
-    def said(status: str) -> Object:
-        now = "2026-01-01T00:00:00Z"
-        return {
-            "status": {
-                "observedGeneration": 1,
-                "conditions": [{"type": "Ready", "status": status, "reason": "Told", "lastTransitionTime": now}],
-            }
-        }
-
-    async def said_not_ready() -> bool:
-        await installation.kube.patch(ref, said("False"), kind="merge", subresource="status")
-        return True
-
+    definitions = [
+        ObjectRef(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=f"{plural}.{group}")
+        for plural in ("gizmos", "gadgets")
+    ]
     try:
         await installation.application("gizmo", "gizmo", "1.0.0")
-        # Before its controller has said anything, an object counts as ready at once: let it say so early.
-        await eventually(said_not_ready, 10, every=0.005, what="the object is there")
-        generation = {"metadata": {"annotations": {"again": "yes"}}}
-        await installation.kube.patch(installation.ref("Application", "gizmo", API_VERSION), generation, kind="merge")
-        await installation.kube.patch(ref, said("True"), kind="merge", subresource="status")
+        obj = await installation.status("gizmo", lambda status: status.get("progress"))
+        assert obj["status"]["progress"]["waitingFor"] == ["Gizmo/it: Told: by the test"]
+        for ref in definitions:
+            assert condition(await installation.kube.get(ref) or {}, "Established")["status"] == "True"
+
+        ref = ObjectRef(api_version=f"{group}/v1", kind="Gizmo", namespace=installation.namespace, name="it")
+        await installation.kube.patch(ref, said("True"), kind="merge")
         await installation.ready("gizmo")
-        for plural in ("gizmos", "gadgets"):
-            name = ObjectRef(
-                api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=f"{plural}.{group}"
-            )
-            found = await installation.kube.get(name)
-            assert found is not None
-            assert condition(found, "Established")["status"] == "True"
     finally:
         await installation.delete("gizmo")
         await installation.gone("gizmo")
-        for plural in ("gizmos", "gadgets"):
-            await installation.kube.delete(
-                ObjectRef(
-                    api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=f"{plural}.{group}"
-                )
-            )
+        for ref in definitions:
+            await installation.kube.delete(ref)

@@ -42,15 +42,16 @@ async def spent(
     return cost((await handle.fetch_history()).events[before:])
 
 
-def check(found: Cost, *, hooks: int) -> None:
-    assert found.remote[HOOK] == hooks, found
-    assert found.beside_hooks <= REMOTE, found
-    assert found.local_steps <= LOCAL, found
-    assert found.status_writes <= STATUS_WRITES, found
-    assert found.upserts <= UPSERTS, found
-    assert found.failed_tasks == 0, found
-    assert found.events < EVENTS, found
-    assert found.size < SIZE, found
+def check(what: str, found: Cost, *, hooks: int) -> None:
+    """Compare with the budget."""
+    assert found.remote[HOOK] == hooks, (what, found)
+    assert found.beside_hooks <= REMOTE, (what, found)
+    assert found.local_steps <= LOCAL, (what, found)
+    assert found.status_writes <= STATUS_WRITES, (what, found)
+    assert found.upserts <= UPSERTS, (what, found)
+    assert found.failed_tasks == 0, (what, found)
+    assert found.events < EVENTS, (what, found)
+    assert found.size < SIZE, (what, found)
 
 
 async def test_every_change_stays_within_the_budget(installation: Installation, tmp_path: Path) -> None:
@@ -79,7 +80,5 @@ async def test_every_change_stays_within_the_budget(installation: Installation, 
         "settings change": (await spent(installation, "one", change_settings), 2),
         "removal": (await spent(installation, "one", remove, ends=True), 2),
     }
-    for name, (what, _) in found.items():
-        print(name, what)
-    for what, hooks in found.values():
-        check(what, hooks=hooks)
+    for what, (spending, hooks) in found.items():
+        check(what, spending, hooks=hooks)

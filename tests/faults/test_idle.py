@@ -20,6 +20,11 @@ from windlass.workflows.package import PackageLifecycleWorkflow
 
 PACKAGES = 30
 SIGNALS = 40
+"""Below the hundred at which Temporal fails a task; the watcher itself sends one signal for a burst."""
+
+ANSWERS_WITHIN = 15.0
+"""Seconds from a kill to the answers of all; 5 are meant on idle cores (design section 8), see bench/restart_200.py."""
+
 BACK_WITHIN = 40.0
 """Seconds until a lifecycle that was terminated runs again: the watcher looks every 15."""
 
@@ -64,8 +69,7 @@ async def test_a_killed_worker_comes_back_to_idle_packages_and_does_nothing(
         assert (view.phase, view.hold, view.failure) == ("Running", "Idle", None)
 
     await asyncio.gather(*(answers(name) for name in names))
-    seconds = time.monotonic() - began
-    print("idle restart", seconds)
+    assert time.monotonic() - began <= ANSWERS_WITHIN
 
     comparisons = await eventually(lambda: compared(installation)[1:], 30, what="the second start's comparison")
     assert comparisons == [{"packages": PACKAGES, "signalled": 0}]

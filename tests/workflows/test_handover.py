@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
@@ -114,9 +115,9 @@ async def test_a_step_that_runs_when_the_run_is_due_to_end_gets_time_to_finish(l
     await life.changed()
     await hold.started.wait()
     run = (await life.handle.describe()).run_id
-    for _ in range(3):
-        await life.change()
-    await eventually(lambda: life.world.log.count("observe") >= 2, 5)
+    for looks in range(2, 5):
+        await life.changed()
+        await eventually(partial(life.world.looked, looks), 5)
     status = await life.status()
     assert status.step == "UpgradeRelease"
     assert (await life.handle.describe()).run_id == run

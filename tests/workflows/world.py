@@ -139,6 +139,10 @@ class FakeWorld:
         """What was done, without looking and writing status."""
         return [line for line in self.log if line not in {"observe", "status"}]
 
+    def looked(self, times: int) -> bool:
+        """Say whether the object was looked at so often."""
+        return self.log.count("observe") >= times
+
     @property
     def activities(self) -> list[Callable[..., Any]]:
         """What a worker registers."""

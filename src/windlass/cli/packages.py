@@ -112,7 +112,6 @@ def get(
 
 def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) -> None:
     """Tell everything about one package: step, failure and what to do, conditions, orders, events."""
-
     from windlass.cli.cluster import cluster
     from windlass.cli.views import description
 
@@ -156,7 +155,6 @@ def values(
     data_dir: DataDir = None,
 ) -> None:
     """Show the values that the newest release was made with, as its chart sees them."""
-
     from windlass.cli.cluster import cluster
     from windlass.cli.values import release_values
 

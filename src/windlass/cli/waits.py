@@ -66,6 +66,7 @@ def _settled(application: Application) -> bool:
 
 
 async def until_gone(place: Cluster, application: Application) -> None:
+    """Wait until this very object is gone; one of the same name that comes after it does not count."""
     metadata = application.metadata
     async with aclosing(applications(place, metadata.namespace, metadata.name)) as stream:
         async for found in stream:

@@ -1,0 +1,102 @@
+"""How long packages are without a worker's attention after a kill -9 (targets: design.md section 8).
+
+Run with ``PYTHONPATH=tests python bench/restart_200.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs
+there. Prints one line for each measurement, in seconds from the kill; the worker is started again at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from faults.points import Point, laid_out
+from support.installation import Installation, installed, write_greeter
+from support.stack import session_stack
+from windlass.devstack.stack import Stack
+from windlass.domain.ids import package_workflow_id
+
+WAIT: Final = 300.0
+"""Seconds until anything here is given up."""
+
+
+async def idle(stack: Stack, folder: Path, packages: int) -> None:
+    """Kill a worker over packages at rest; measure until every lifecycle answers again."""
+    names = [f"app-{number}" for number in range(packages)]
+    async with installed(stack, folder / "installation") as installation:
+        write_greeter(folder / "packages", "1.0.0")
+        await installation.repository(folder / "packages")
+        installation.start()
+        await asyncio.gather(*(installation.application(name, "greeter", "1.0.0") for name in names))
+        for name in names:
+            await installation.ready(name, "1.0.0", within=WAIT)
+        before = [await _length(installation, name) for name in names]
+
+        began = time.monotonic()
+        installation.kill()
+        installation.start()
+        await asyncio.gather(*(installation.lifecycles.status(installation.key(name)) for name in names))
+        seconds = time.monotonic() - began
+        added = sum([await _length(installation, name) for name in names]) - sum(before)
+        revisions = [await installation.release(name) for name in names]
+    once = sum(found == {1: "deployed"} for found in revisions)
+    _say(
+        f"idle, {packages} packages: all answer after {seconds:.1f} s; {added} events added, {once} releases untouched"
+    )
+
+
+async def upgrading(stack: Stack, folder: Path, runs: int) -> None:
+    """Kill a worker whose upgrade is seen pending; measure until the new version is ready."""
+    found: list[float] = []
+    for run in range(runs):
+        point = Point(
+            name="pending-upgrade",
+            at="(POST|PUT|PATCH) .*/configmaps/{release}$",
+            activity="helm.upgrade_release",
+            status="pending-upgrade",
+        )
+        async with laid_out(stack, folder / f"upgrade-{run}") as field:
+            await field.place([point], "1.0.0", "2.0.0")
+            field.start()
+            await field.install("1.0.0")
+            await field.reach(lambda one: one.want("2.0.0"))
+            began = time.monotonic()
+            ready = field.installation.ready
+            await field.kill_and_restart(lambda one: ready(one.point.name, "2.0.0", within=WAIT))  # noqa: B023 - awaited here
+            found.append(time.monotonic() - began)
+    quantiles = f"median {statistics.median(found):.1f}, worst {max(found):.1f}"
+    _say(f"mid upgrade, {runs} runs: {quantiles} s; all: {', '.join(f'{one:.1f}' for one in found)}")
+
+
+async def _length(installation: Installation, name: str) -> int:
+    handle = installation.client.get_workflow_handle(package_workflow_id(installation.key(name)))
+    return (await handle.describe()).raw_description.workflow_execution_info.history_length
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Measure both."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--packages", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=10)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
+
+        async def both() -> None:
+            await upgrading(stack, Path(name), options.runs)
+            await idle(stack, Path(name), options.packages)
+
+        asyncio.run(both())
+
+
+if __name__ == "__main__":
+    main()
