@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from faults.points import Point, laid_out
+
 from support.installation import Installation, installed, write_greeter
 from support.stack import session_stack
 from windlass.devstack.stack import Stack

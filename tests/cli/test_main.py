@@ -1,3 +1,5 @@
+"""The command line: help, wrong usage, failures in one line, exit codes."""
+
 from __future__ import annotations
 
 import json
@@ -10,6 +12,7 @@ from typing import Final, NoReturn
 
 import pytest
 
+from windlass import __version__
 from windlass.cli.main import COMMANDS, DEBUG, run
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
@@ -86,6 +89,20 @@ def test_every_command_has_help_of_its_own(name: str, capsys: pytest.CaptureFixt
     assert "--help" in told
 
 
+@pytest.mark.parametrize("command", ["get", "describe", "apply", "dump", "retry", "values", "delete", "demo"])
+def test_help_of_a_command_loads_no_client(command: str) -> None:
+    script = (
+        "import json, sys\n"
+        "from windlass.cli.main import run\n"
+        "try: run(sys.argv[1:])\n"
+        "except SystemExit: sys.stderr.write(json.dumps(sorted(sys.modules)))\n"
+    )
+    arguments = [sys.executable, "-c", script, command, "--help"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT, check=True)
+    assert done.stdout.startswith(f"Usage: windlass {command} [OPTIONS]")
+    assert not {"pydantic", "temporalio", "aiohttp", "kubernetes"} & set(json.loads(done.stderr))
+
+
 # -- wrong usage -----------------------------------------------------------------------------------------------------
 
 
@@ -158,6 +175,11 @@ def test_the_program_shows_the_trace_with_debug_and_never_without() -> None:
     assert "no cluster: " in debug.stderr
 
 
+def test_the_demo_says_where_its_packages_should_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("demo", "--packages", "/nonexistent/packages") == 1
+    assert "/nonexistent/packages" in capsys.readouterr().err
+
+
 def test_a_fault_of_ours_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     command_that(monkeypatch, raising(ExceptionGroup("tasks", [KeyError("bug")])))
     with pytest.raises(ExceptionGroup):
@@ -182,8 +204,6 @@ def test_a_reader_that_has_seen_enough_is_no_trouble(arguments: list[str]) -> No
 
 
 def test_version_is_a_flag_too(capsys: pytest.CaptureFixture[str]) -> None:
-    from windlass import __version__
-
     assert exit_code("--version") == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].split() == ["windlass", __version__]

@@ -99,7 +99,9 @@ def test_colours_on_a_terminal_unless_they_are_unwanted(
     assert "True" in terminal.getvalue()
 
 
-@pytest.mark.parametrize(("status", "style"), [("True", "green"), ("False", "red"), ("Unknown", "yellow"), ("", "yellow")])
+@pytest.mark.parametrize(
+    ("status", "style"), [("True", "green"), ("False", "red"), ("Unknown", "yellow"), ("", "yellow")]
+)
 def test_colours_of_conditions(status: str, style: str) -> None:
     assert coloured(status) == Text(status, style)
 

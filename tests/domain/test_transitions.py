@@ -56,7 +56,18 @@ def test_a_teardown_that_is_begun_has_stopped_the_package(step: Step) -> None:
     assert progress.released == artifact()
 
 
-@pytest.mark.parametrize("step", [Step.DOWNLOAD, Step.INSTALL, Step.LOAD, Step.APPLY_SETTINGS, Step.AFTER_HELM])
+def test_a_download_that_is_begun_makes_a_return_to_the_content_in_hand_install_it_again() -> None:
+    progress = begin(Next(step=Step.DOWNLOAD), running())
+    assert progress.artifact == artifact()
+    assert next_step(wanted(), progress).step is Step.INSTALL
+
+
+def test_settings_that_are_begun_are_applied_again_even_if_the_ones_before_come_back() -> None:
+    progress = begin(Next(step=Step.APPLY_SETTINGS), running())
+    assert next_step(wanted(), progress).step is Step.APPLY_SETTINGS
+
+
+@pytest.mark.parametrize("step", [Step.INSTALL, Step.LOAD, Step.AFTER_HELM])
 def test_other_steps_commit_to_nothing(step: Step) -> None:
     assert begin(Next(step=step), running()) == running()
 

@@ -234,6 +234,28 @@ async def test_removal_while_suspended(installation: Installation) -> None:
     await keep(installation, "eight", "removal-while-suspended")
 
 
+async def test_a_return_to_what_runs_heals_what_was_refused(installation: Installation) -> None:
+    await installation.application("back", "greeter", "1.0.0", settings={"greeting": "good"})
+    before = await installation.ready("back")
+    await installation.application("back", "greeter", "1.0.0", settings={"greeting": "x" * 21})
+    await installation.status("back", lambda status: status.get("failure", {}).get("step") == "ApplySettings")
+    await installation.application("back", "greeter", "1.0.0", settings={"greeting": "good"})
+    obj = await installation.ready("back")
+    assert condition(obj, "SettingsValid")["status"] == "True"
+
+    await installation.application("back", "greeter", "9.9.9", settings={"greeting": "good"})
+    obj = await installation.status("back", lambda status: status.get("failure", {}).get("step") == "Download")
+    assert obj["status"]["failure"]["reason"] == "PackageNotFound"
+    assert (await shown(installation, "back"))["version"] == "1.0.0", "the running release stays"
+    await installation.application("back", "greeter", "1.0.0", settings={"greeting": "good"})
+    obj = await installation.ready("back", "1.0.0")
+    assert "failure" not in obj["status"]
+    for one in before["status"]["conditions"]:
+        assert condition(obj, one["type"])["status"] == one["status"], one["type"]
+    assert await revisions(installation, "back") == ["deployed"], "what runs is not released again"
+    await keep(installation, "back", "return-to-what-runs")
+
+
 async def test_a_cancelled_workflow_stops_its_step_and_the_next_one_goes_on(installation: Installation) -> None:
     await installation.application("nine", "rollout", "1.0.0", settings={"stuck": True})
     await awaited(installation, "nine")
@@ -264,7 +286,9 @@ async def test_a_lost_workflow_is_rebuilt_by_observing(installation: Installatio
         return view.hold == "Idle" and view.version == "1.0.0"
 
     await eventually(rebuilt, 20, what="another workflow rests with the same package")
-    obj = await installation.status("ten", lambda status: status["seen"]["digest"] != before["status"]["seen"]["digest"])
+    obj = await installation.status(
+        "ten", lambda status: status["seen"]["digest"] != before["status"]["seen"]["digest"]
+    )
     assert obj["status"]["workflow"]["runId"] != before["status"]["workflow"]["runId"]
     assert obj["status"]["release"] == before["status"]["release"], "nothing was released again"
     for type_ in ("Ready", "HelmApplied", "ReadyInCluster", "SettingsValid"):

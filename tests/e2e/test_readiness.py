@@ -74,7 +74,8 @@ async def test_a_real_rollout_is_waited_for(installation: Installation, name: st
     reached = {
         "deployment": status.get("readyReplicas") == 2,
         "statefulset": status.get("readyReplicas") == 2,
-        "daemonset": status.get("numberReady", 0) >= 1 and status.get("numberReady") == status["desiredNumberScheduled"],
+        "daemonset": status.get("numberReady", 0) >= 1
+        and status.get("numberReady") == status["desiredNumberScheduled"],
         "job": status.get("succeeded") == 1,
         "persistentvolumeclaim": status.get("phase") == "Bound",
     }

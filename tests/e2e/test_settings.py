@@ -149,9 +149,7 @@ async def test_a_missing_source_is_told_and_heals_when_it_appears(installation: 
 
 async def test_a_source_that_goes_away_leaves_the_release(installation: Installation) -> None:
     await source(installation, "ConfigMap", "leaving", values_yaml="greeting: still here\n")
-    await installation.application(
-        "orphan", "shown", "1.0.0", valuesFrom=[{"kind": "ConfigMap", "name": "leaving"}]
-    )
+    await installation.application("orphan", "shown", "1.0.0", valuesFrom=[{"kind": "ConfigMap", "name": "leaving"}])
     await installation.ready("orphan")
     await installation.kube.delete(installation.ref("ConfigMap", "leaving"))
     obj = await installation.status("orphan", lambda status: status.get("failure"))

@@ -44,6 +44,16 @@ class Cluster:
         label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
         return label == self.context.installation
 
+    def labelled(self, document: Object) -> Object:
+        """Return an Application that says nothing else as one of this installation; other objects as they are."""
+        metadata: Object = document["metadata"]
+        labels: Object = metadata.get("labels") or {}
+        ours = document["apiVersion"] == API_VERSION and document["kind"] == "Application"
+        if not ours or INSTALLATION_LABEL in labels or self.context.installation == DEFAULT_INSTALLATION:
+            return document
+        labels = {**labels, INSTALLATION_LABEL: self.context.installation}
+        return {**document, "metadata": {**metadata, "labels": labels}}
+
     async def applications(self, *, all_namespaces: bool = False) -> list[Application]:
         """List this installation's Applications, by namespace and name."""
         found = await self.kube.list(API_VERSION, "Application", namespace="" if all_namespaces else self.namespace)
@@ -83,7 +93,7 @@ class Cluster:
         found = await self.kube.list("events.k8s.io/v1", "Event", namespace=application.metadata.namespace)
         uid = application.metadata.uid
         about = [one for one in found.items if cast("Object", one.get("regarding") or {}).get("uid") == uid]
-        return sorted(about, key=lambda one: str(one.get("eventTime") or ""))
+        return sorted(about, key=event_time)
 
     async def released(self, application: Application) -> list[tuple[ObjectRef, str]]:
         """List the objects of the newest stored release, each with its state: current, or what it waits for."""
@@ -122,6 +132,11 @@ async def cluster(namespace: str = "", data_dir: Path | None = None) -> AsyncGen
     client = KubeClient.from_kubeconfig(context.kubeconfig, user_agent=f"windlass-cli/{__version__}")
     async with client as kube:
         yield Cluster(context=context, kube=kube, namespace=namespace or kube.access.namespace)
+
+
+def event_time(event: Object) -> str:
+    """Return when an Event was last seen; empty if it does not say. Older recorders leave ``eventTime`` out."""
+    return str(event.get("eventTime") or event.get("deprecatedLastTimestamp") or "")
 
 
 def created(application: Application) -> datetime | None:

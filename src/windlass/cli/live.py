@@ -47,11 +47,12 @@ async def follow(place: Cluster, name: str, *, all_namespaces: bool) -> None:
 async def _table(place: Cluster, namespace: str, name: str, *, namespaces: bool) -> None:
     from rich.live import Live
 
-    from windlass.cli.views import list_table
+    from windlass.cli.views import WIDE, list_table
 
     with Live(console=console(), auto_refresh=False) as live:
         async for found in applications(place, namespace, name):
-            live.update(list_table(found, wide=True, namespaces=namespaces), refresh=True)
+            wide = live.console.width >= WIDE
+            live.update(list_table(found, wide=wide, namespaces=namespaces), refresh=True)
 
 
 async def _lines(place: Cluster, namespace: str, name: str) -> None:

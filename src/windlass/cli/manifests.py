@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -12,15 +11,7 @@ from windlass.domain.documents import DocumentError, parse_documents
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 
-@dataclass(frozen=True, kw_only=True)
-class Manifest:
-    """One object as a person wrote it; ``where`` names file and document."""
-
-    where: str
-    document: dict[str, Any]
-
-
-def read_manifests(name: str) -> Iterator[Manifest]:
+def read_manifests(name: str) -> Iterator[dict[str, Any]]:
     """Yield the objects in a file, in every ``.yaml``, ``.yml`` and ``.json`` file of a folder, or in standard input.
 
     Raises:
@@ -47,7 +38,7 @@ def read_manifests(name: str) -> Iterator[Manifest]:
         yield from _objects(str(file), text)
 
 
-def _objects(where: str, text: str) -> Iterator[Manifest]:
+def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
     try:
         documents = parse_documents(text)
     except DocumentError as error:
@@ -64,7 +55,7 @@ def _objects(where: str, text: str) -> Iterator[Manifest]:
             _refuse(place, f"lacks {', '.join(missing)}", "add it")
         if odd := [field for field, value in required.items() if not isinstance(value, str)]:
             _refuse(place, f"{', '.join(odd)} is not text", "put it in quotes")
-        yield Manifest(where=place, document=obj)
+        yield obj
 
 
 def _refuse(where: str, problem: str, hint: str) -> NoReturn:

@@ -9,15 +9,18 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
     from rich.text import Text
 
 
 PIPE_WIDTH: Final = 1000
 """Characters of a line that does not go to a terminal."""
+
+_NARROW: Final = 8
+"""Columns up to which the usual gap leaves the heads of a table whole on 80 characters."""
 
 
 class Output(StrEnum):
@@ -36,12 +39,18 @@ class Document(StrEnum):
     JSON = "json"
 
 
-def console() -> Console:
-    """Return the console of standard output; colours only on a terminal, none with NO_COLOR."""
+def console(*, at_least: int = 0) -> Console:
+    """Return the console of standard output; colours only on a terminal, none with NO_COLOR.
+
+    Args:
+        at_least: columns to draw for; a narrower terminal breaks the lines itself, which loses nothing.
+    """
     from rich.console import Console
 
     # Nobody sees the edge of a pipe: programs and pagers get whole lines, as from kubectl.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    made = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    made.width = max(made.width, at_least)
+    return made
 
 
 def emit(document: Any, output: Output | Document) -> None:
@@ -54,16 +63,33 @@ def emit(document: Any, output: Output | Document) -> None:
     sys.stdout.write(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120))
 
 
-def rows(head: Sequence[str], lines: Sequence[Sequence[str | Text]]) -> Table:
-    """Return a table in kubectl's manner: upper case heads, no lines. Cells are text, never markup."""
+def rows(head: Sequence[str], lines: Sequence[Sequence[str | Text]], whole: Collection[str] = ()) -> Table:
+    """Return a table in kubectl's manner: upper case heads, no lines. Cells are text, never markup.
+
+    Args:
+        head: names of the columns; empty for none.
+        lines: cells, as many in each line as there are columns.
+        whole: columns that are never folded, however narrow the terminal is.
+    """
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold", show_header=bool(head))
-    for column in head or [""] * (len(lines[0]) if lines else 0):
-        made.add_column(column, overflow="fold")
+    gap = 3 if len(head) <= _NARROW else 2
+    columns = list(head) or [""] * (len(lines[0]) if lines else 0)
+    last = len(columns) - 1
+
+    def cell(at: int, text: str | Text, style: str = "") -> RenderableType:
+        content = Text(text, style) if isinstance(text, str) else text
+        # A table's own padding is counted at the edge too, where none is drawn: narrow tables would be cut by as much.
+        return content if at == last else Padding(content, (0, gap, 0, 0))
+
+    made = Table(box=None, padding=0, show_header=bool(head))
+    for at, column in enumerate(columns):
+        width = len(column) + (0 if at == last else gap)
+        made.add_column(cell(at, column, "bold"), overflow="fold", min_width=width, no_wrap=column in whole)
     for line in lines:
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
+        made.add_row(*(cell(at, text) for at, text in enumerate(line)))
     return made
 
 

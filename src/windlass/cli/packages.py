@@ -16,7 +16,6 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
 if TYPE_CHECKING:
     from windlass.cli.cluster import Cluster
-    from windlass.cli.manifests import Manifest
 
 FIELD_MANAGER = "windlass-cli"
 
@@ -33,13 +32,13 @@ def apply(
     from windlass.cli.manifests import read_manifests
     from windlass.cli.waits import until_all_ready
 
-    manifests = [manifest for name in file for manifest in read_manifests(name)]
+    documents = [document for name in file for document in read_manifests(name)]
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             names: list[tuple[str, str]] = []
-            for manifest in manifests:
-                stored = await _apply(place, manifest)
+            for document in documents:
+                stored = await _apply(place, document)
                 metadata = stored["metadata"]
                 where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
                 typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
@@ -51,22 +50,22 @@ def apply(
     asyncio.run(run())
 
 
-async def _apply(place: Cluster, manifest: Manifest) -> dict[str, Any]:
+async def _apply(place: Cluster, document: dict[str, Any]) -> dict[str, Any]:
     """Apply one object.
 
     Raises:
-        PermanentError: the API server does not take it; says which document of which file, and the field.
+        PermanentError: the API server does not take it; says which object, and the field.
     """
-    document = manifest.document
     info = await place.kube.resource(document["apiVersion"], document["kind"])
     if info is not None and info.namespaced and not document["metadata"].get("namespace"):
         document = {**document, "metadata": {**document["metadata"], "namespace": place.namespace}}
+    document = place.labelled(document)
     try:
         return await place.kube.apply(document, field_manager=FIELD_MANAGER)
     except WindlassError as error:
         raise PermanentError(
             error.reason,
-            f"{manifest.where}: {document['kind']} {document['metadata']['name']}: {error.message}",
+            f"{document['kind']} {document['metadata']['name']}: {error.message}",
             # What the adapter says to a worker, which tries again by itself, does not hold for a person.
             hint=error.hint if isinstance(error, PermanentError) else "correct the object, or try again",
             actor=error.actor if isinstance(error, PermanentError) else Actor.USER,
@@ -103,9 +102,10 @@ def get(
                 where = "any namespace" if all_namespaces else f"namespace {place.namespace}"
                 sys.stderr.write(f"No packages in {where}.\n")
                 return
-            from windlass.cli.views import list_table
+            from windlass.cli.views import WIDE, list_table
 
-            console().print(list_table(found, wide=output is Output.WIDE, namespaces=all_namespaces))
+            wide = output is Output.WIDE
+            console(at_least=WIDE if wide else 0).print(list_table(found, wide=wide, namespaces=all_namespaces))
 
     asyncio.run(run())
 

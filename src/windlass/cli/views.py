@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from windlass.cli.cluster import Object, condition, created
+from windlass.cli.cluster import Object, condition, created, event_time
 from windlass.cli.output import age, coloured, rows
 from windlass.contracts.objects import Application
 from windlass.ports import ObjectRef
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+WIDE: Final = 140
+"""Columns of a terminal that a list with all its columns needs."""
 
 SHOWN: Final = 12
 """How many of the newest Events and orders a description shows."""
@@ -30,7 +33,8 @@ def list_table(applications: Sequence[Application], *, wide: bool, namespaces: b
         head.insert(0, "NAMESPACE")
     if wide:
         head += ["STEP", "REVISION", "DIGEST"]
-    return rows(head, [_line(one, wide=wide, namespaces=namespaces) for one in applications])
+    lines = [_line(one, wide=wide, namespaces=namespaces) for one in applications]
+    return rows(head, lines, whole={"PHASE", "READY", "AGE", "REVISION", "DIGEST"})
 
 
 def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str | Text]:
@@ -178,7 +182,8 @@ def _orders(application: Application) -> list[list[str | Text]]:
 def _event(event: Object, now: datetime) -> list[str | Text]:
     from rich.text import Text
 
-    at = datetime.fromisoformat(str(event.get("eventTime")))
+    stamp = event_time(event)
+    at = datetime.fromisoformat(stamp) if stamp else None
     reason = Text(str(event.get("reason")), "yellow" if event.get("type") == "Warning" else "green")
     return [age(at, now), reason, _first_line(str(event.get("note") or ""))]
 

@@ -91,6 +91,12 @@ def begin(step: Next, progress: Progress) -> Progress:
     A release that was begun may exist; a removal that was begun is finished.
     """
     match step.step:
+        case Step.DOWNLOAD:
+            # Its beginning clears the conditions: a return to the content in hand has to bring them back.
+            return replace(progress, installed="", settings_for="")
+        case Step.APPLY_SETTINGS:
+            # Refused or cancelled, they must be applied again even if the ones before come back.
+            return replace(progress, settings_for="")
         case Step.UPGRADE_RELEASE:
             kept = progress.completed if progress.run.verify else ""
             return replace(progress, released=progress.artifact, teardown=Teardown(), completed=kept)
@@ -118,14 +124,14 @@ def _settings_applied(progress: Progress, result: Result) -> Progress:
     digest = progress.loaded.artifact.digest if progress.loaded else ""
     trigger = Scope.SETTINGS if progress.active else Scope.SCHEDULE
     mark = completion_mark(progress.artifact, result.settings)
-    rebuilt = not progress.active and progress.completed == mark
+    known = progress.completed == mark
     return replace(
         progress,
         settings=result.settings,
         settings_for=digest,
         values=result.values,
-        active=progress.active or rebuilt,
-        run=Run(trigger=trigger, verify=rebuilt),
+        active=progress.active or known,
+        run=Run(trigger=trigger, verify=known),
     )
 
 
