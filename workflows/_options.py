@@ -46,7 +46,7 @@ class RemoteOptions(TypedDict):
 _BLIPS = RetryPolicy(
     initial_interval=timedelta(milliseconds=200),
     backoff_coefficient=2.0,
-    # About 1.5 s. Beyond, the SDK would go on with timers and past schedule-to-close, and the failure would stay unseen.
+    # About 1.5 s. Beyond, the SDK goes on with timers and past schedule-to-close: the failure would stay unseen.
     maximum_attempts=4,
     # The type of a failure is its reason; what somebody still has to create is no blip.
     non_retryable_error_types=[Reason.VALUES_SOURCE_NOT_FOUND.value, Reason.REPOSITORY_NOT_FOUND.value],

@@ -57,14 +57,14 @@ def test_cells_are_text_and_never_markup(text: str) -> None:
 
 def test_rows_line_up_below_their_heads() -> None:
     assert drawn(80, ["NAME", "PHASE"], [["a", "Ready"], ["longer", Text("No", "red")]]) == [
-        "NAME     PHASE",
-        "a        Ready",
-        "longer   No",
+        "NAME    PHASE",
+        "a       Ready",
+        "longer  No",
     ]
 
 
 def test_no_head_and_no_lines() -> None:
-    assert drawn(80, [], [["a", "b"]]) == ["a   b"]
+    assert drawn(80, [], [["a", "b"]]) == ["a  b"]
     assert drawn(80, [], []) == [""]
 
 

@@ -18,7 +18,6 @@ from support.running import application_ref, keep, packages, revisions, running
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import package_workflow_id
 
 EVENTS = 30
 
@@ -105,9 +104,10 @@ async def test_the_examples_live_the_same_in_short_runs(installation: Installati
 async def test_hand_over_in_mid_pass_carries_everything(installation: Installation, tmp_path: Path) -> None:
     """Hooks fill the history: the first run ends between two of them, and none is run twice."""
     journal = tmp_path / "journal"
-    hook = (
-        f"#!/bin/sh\n[ \"$1\" = --config ] && echo 'configVersion: v1\nbeforeHelm: 1' && exit 0\necho $0 >> {journal}\n"
-    )
+    hook = f"""#!/bin/sh
+[ "$1" = --config ] && echo '{{"configVersion": "v1", "beforeHelm": 1}}' && exit 0
+echo $0 >> {journal}
+"""
     write_package(
         tmp_path / "packages",
         "many",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -324,4 +323,4 @@ async def test_a_hook_leaves_no_files_behind(installation: Installation, tmp_pat
     await installation.ready("tidy")
     paths = noted.read_text().split()
     assert len(paths) == 3
-    assert [path for path in paths if os.path.lexists(path)] == []
+    assert [path for path in paths if Path(path).exists()] == []

@@ -80,6 +80,26 @@ async def awaited(installation: Installation, name: str) -> Object:
     return await installation.status(name, lambda status: (status.get("progress") or {}).get("remaining"))
 
 
+async def test_a_plain_life(installation: Installation) -> None:
+    """Install, settings change, upgrade, downgrade, removal, each undisturbed: what all races are compared with."""
+    await installation.application("plain", "greeter", "1.0.0")
+    await installation.ready("plain")
+    await keep(installation, "plain", "install")
+    await installation.application("plain", "greeter", "1.0.0", settings={"greeting": "hi"})
+    await installation.ready("plain")
+    await keep(installation, "plain", "settings-change")
+    await installation.application("plain", "greeter", "1.1.0", settings={"greeting": "hi"})
+    await installation.ready("plain", "1.1.0")
+    await keep(installation, "plain", "upgrade")
+    await installation.application("plain", "greeter", "1.0.0", settings={"greeting": "hi"})
+    await installation.ready("plain", "1.0.0")
+    await keep(installation, "plain", "downgrade")
+    assert await revisions(installation, "plain") == ["superseded"] * 3 + ["deployed"]
+    await installation.delete("plain")
+    await installation.gone("plain")
+    await keep(installation, "plain", "removal")
+
+
 async def test_new_settings_supersede_the_wait_for_old_ones(installation: Installation) -> None:
     await installation.application("one", "rollout", "1.0.0", settings={"stuck": True})
     obj = await awaited(installation, "one")

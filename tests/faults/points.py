@@ -33,8 +33,8 @@ WAVES = 3
 """In which packages are sent off to their points; see `Placed.wave`."""
 
 RESTART_SECONDS = 30.0
-"""Seconds from the restart until everything is as desired: twice what is meant (design section 8), for a machine that is
-busy with other things. bench/restart_200.py measures."""
+"""Seconds from the restart until everything is as desired: twice what is meant (design section 8), for a machine that
+is busy with other things. bench/restart_200.py measures."""
 
 WAIT_SECONDS = 60.0
 """Seconds after which that is given up, so that a slow restart is told from one that never gets there."""

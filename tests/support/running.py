@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from replay.recorder import record_history
+from replay.recorder import SWITCH, record_history
 
 from support.installation import Installation, installed
+from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
 from windlass.ports import Object, ObjectRef
@@ -30,8 +32,20 @@ def packages(installation: Installation) -> Path:
 
 
 async def keep(installation: Installation, name: str, path: str, run_id: str | None = None) -> None:
-    """Keep the history of the Application's lifecycle as replay path ``path`` if histories are being recorded."""
-    await record_history(installation.client, package_workflow_id(installation.key(name)), run_id, path)
+    """Keep the history of the Application's lifecycle as replay path ``path`` if histories are being recorded.
+
+    The newest run is kept once it has come to rest or ended; ``run_id`` names an earlier one.
+    """
+    if os.environ.get(SWITCH) != "1":
+        return
+    workflow_id = package_workflow_id(installation.key(name))
+
+    async def rests() -> bool:
+        raw = (await installation.client.get_workflow_handle(workflow_id, run_id=run_id).describe()).raw_description
+        return not raw.pending_activities and not raw.HasField("pending_workflow_task")
+
+    await eventually(rests, 15, what=f"the lifecycle of {name} rests")
+    await record_history(installation.client, workflow_id, run_id, path)
 
 
 async def shown(installation: Installation, name: str) -> dict[str, str]:

@@ -6,12 +6,16 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster, condition
 from windlass.cli.output import console
 from windlass.contracts.objects import Application
 from windlass.domain.ids import API_VERSION
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 async def applications(place: Cluster, namespace: str, name: str = "") -> AsyncGenerator[list[Application]]:
@@ -49,10 +53,17 @@ async def _table(place: Cluster, namespace: str, name: str, *, namespaces: bool)
 
     from windlass.cli.views import WIDE, list_table
 
-    with Live(console=console(), auto_refresh=False) as live:
+    screen = console()
+    shown: list[Application] = []
+
+    def table() -> Table:
+        return list_table(shown, wide=screen.width >= WIDE, namespaces=namespaces)
+
+    # Drawn anew every second too, for the ages.
+    with Live(console=screen, get_renderable=table, refresh_per_second=1) as live:
         async for found in applications(place, namespace, name):
-            wide = live.console.width >= WIDE
-            live.update(list_table(found, wide=wide, namespaces=namespaces), refresh=True)
+            shown[:] = found
+            live.refresh()
 
 
 async def _lines(place: Cluster, namespace: str, name: str) -> None:

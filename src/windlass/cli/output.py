@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 PIPE_WIDTH: Final = 1000
 """Characters of a line that does not go to a terminal."""
 
-_NARROW: Final = 8
-"""Columns up to which the usual gap leaves the heads of a table whole on 80 characters."""
+_GAP: Final = 2
+"""Characters between two columns; one less than kubectl's, for lists that fit into 80."""
 
 
 class Output(StrEnum):
@@ -75,7 +75,6 @@ def rows(head: Sequence[str], lines: Sequence[Sequence[str | Text]], whole: Coll
     from rich.table import Table
     from rich.text import Text
 
-    gap = 3 if len(head) <= _NARROW else 2
     columns = list(head) or [""] * (len(lines[0]) if lines else 0)
     last = len(columns) - 1
 

@@ -107,6 +107,9 @@ def description(
 
 
 def _facts(application: Application) -> list[list[str | Text]]:
+    from rich.style import Style
+    from rich.text import Text
+
     status, metadata, package = application.status, application.metadata, application.spec.package
     ready, reason, message = condition(application, "Ready")
     facts: list[tuple[str, str | Text]] = [
@@ -134,7 +137,9 @@ def _facts(application: Application) -> list[list[str | Text]]:
         facts.append(("Progress", f"{progress.completed} ready, {progress.remaining} awaited"))
         facts += [("", awaited) for awaited in progress.waiting_for]
     if status.workflow:
-        facts.append(("Workflow", status.workflow.link or status.workflow.id))
+        link = status.workflow.link
+        # A link of the terminal's own stays one when the text is folded.
+        facts.append(("Workflow", Text(link, Style(link=link)) if link else status.workflow.id))
     return [[name, text] for name, text in facts]
 
 

@@ -16,11 +16,15 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 async def until_all_ready(place: Cluster, names: list[tuple[str, str]], timeout: float) -> None:  # noqa: ASYNC109 - the command's own option; the text names it
     """Wait for all of them; a failure that a person must mend ends the wait, since time does not."""
     waiting = set(names)
+
+    async def wait(namespace: str, name: str) -> None:
+        await _until_ready(place, namespace, name)
+        waiting.discard((namespace, name))
+
     try:
         async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
             for namespace, name in names:
-                task = group.create_task(_until_ready(place, namespace, name))
-                task.add_done_callback(lambda _, one=(namespace, name): waiting.discard(one))
+                group.create_task(wait(namespace, name))
     except TimeoutError:
         left = ", ".join(f"{namespace}/{name}" for namespace, name in sorted(waiting))
         raise TransientError(
