@@ -10,7 +10,8 @@ from typing import Final
 from windlass.activities.inputs import repository_for
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import content_digest
-from windlass.domain.ids import PackageKey
+from windlass.domain.errors import Reason, TransientError
+from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import Artifact, Package, Values
 from windlass.domain.schema import Schemas, prepare_schemas
 from windlass.domain.values import compute_values
@@ -93,6 +94,21 @@ class Contents:
         if len(self._stored) > RECORDS_KEPT:
             self._stored.popitem(last=False)
         return State(record=record, ref=ref)
+
+    async def applied(self, key: PackageKey, uid: str, expected: RecordRef | None) -> State:
+        """Return the record for a step that needs the applied settings.
+
+        Raises:
+            TransientError: STATE_LOST, somebody deleted the state Secret; the lifecycle applies the settings anew.
+        """
+        state = await self.state(key, uid, expected)
+        if state.record.settings is None:
+            raise TransientError(
+                Reason.STATE_LOST,
+                f"the state Secret {record_name(key)} in {key.target_namespace} is gone or holds no settings",
+                hint="nothing to do: settings are applied and hooks are run anew",
+            )
+        return state
 
     def values(self, content: Content, record: PackageRecord) -> Values:
         """Return the merged values that follow from the applied settings and the hooks' patches."""

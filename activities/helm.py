@@ -48,7 +48,7 @@ class HelmActivities:
         async with heartbeating() as beat:
             application = await self._application(request)
             content = await self._contents.ensure(request.artifact)
-            state = await self._contents.state(request.key, request.uid, request.record)
+            state = await self._contents.applied(request.key, request.uid, request.record)
             values = self._contents.values(content, state.record)
             digest = self._contents.digest(values)
             if not content.package.has_chart:
@@ -90,8 +90,10 @@ class HelmActivities:
             await self._helm.uninstall(ref)
             objects = await self._not_kept([ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
-            await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
-            await reporter.clear()
+            try:
+                await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
+            finally:
+                await reporter.clear()
             state = await self._contents.save(
                 request.key, state, state.record.model_copy(update={"leaving": (), "released": None})
             )
@@ -127,7 +129,8 @@ class HelmActivities:
     async def _wait(
         self, request: ReleaseRequest, application: Application, outcome: ReleaseOutcome, beat: Beat
     ) -> bool:
-        reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
+        left = application.status is not None and application.status.progress is not None
+        reporter = ProgressReporter(self._kube, self._clock, request.key, beat, shown=left)
         try:
             return await self._readiness.wait_ready(
                 outcome.objects,

@@ -17,12 +17,15 @@ from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import binding_context, config_values_file, failure_reason, values_file
 from windlass.domain.ids import PackageKey, hook_account_name
-from windlass.domain.package import Values
+from windlass.domain.package import Binding, Values
 from windlass.domain.patch_operations import parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
 from windlass.domain.values import base_values, camel_key
 from windlass.ports import HookAccess, HookOutput, HookPatchers, HookRun, Hooks
+
+TEARDOWN = frozenset({Binding.BEFORE_DELETE_HELM, Binding.AFTER_DELETE_HELM})
+"""Hooks of a removal run with what is left, also when somebody has deleted the state Secret."""
 
 
 class HookActivities:
@@ -46,7 +49,8 @@ class HookActivities:
         async with heartbeating() as beat, lock:
             beat.details = f"{request.binding.value}: {request.hook.path}"
             content = await self._contents.ensure(request.artifact)
-            state = await self._contents.state(request.key, request.uid, request.record)
+            read = self._contents.state if request.binding in TEARDOWN else self._contents.applied
+            state = await read(request.key, request.uid, request.record)
             if (journalled := state.record.hook_result(request.run_id)) is not None:
                 return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
             values = self._contents.values(content, state.record)

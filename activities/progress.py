@@ -18,15 +18,18 @@ EVERY: Final = 1.0
 
 
 class ProgressReporter:
-    """Puts progress into the heartbeat at once and into the object's status once a second."""
+    """Puts progress into the heartbeat at once and into the object's status once a second.
 
-    def __init__(self, kube: Kube, clock: Clock, key: PackageKey, beat: Beat) -> None:
+    ``shown`` says that the status holds progress already, left by an attempt that was killed.
+    """
+
+    def __init__(self, kube: Kube, clock: Clock, key: PackageKey, beat: Beat, *, shown: bool = False) -> None:
         self._kube = kube
         self._clock = clock
         self._key = key
         self._beat = beat
         self._next = clock.now() + EVERY
-        self._shown = False
+        self._shown = shown
 
     async def report(self, progress: Progress) -> None:
         """Take one reading of the wait; return when it has been shown.

@@ -12,6 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,7 @@ from faults.points import Point, laid_out
 
 from support.installation import Installation, installed, write_greeter
 from support.stack import session_stack
+from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
 
@@ -27,7 +29,7 @@ WAIT: Final = 300.0
 
 
 async def idle(stack: Stack, folder: Path, packages: int) -> None:
-    """Kill a worker over packages at rest; measure until every lifecycle answers again."""
+    """Kill a worker over packages at rest; measure until all were compared, and until all lifecycles were loaded."""
     names = [f"app-{number}" for number in range(packages)]
     async with installed(stack, folder / "installation") as installation:
         write_greeter(folder / "packages", "1.0.0")
@@ -41,8 +43,12 @@ async def idle(stack: Stack, folder: Path, packages: int) -> None:
         began = time.monotonic()
         installation.kill()
         installation.start()
-        await asyncio.gather(*(installation.lifecycles.status(installation.key(name)) for name in names))
-        seconds = time.monotonic() - began
+        await eventually(lambda: installation.log.read_text().count('"compared"') >= 2, WAIT)
+        compared = time.monotonic() - began
+        for name in names:
+            # Asked again while the worker is still busy with the others.
+            await eventually(partial(installation.lifecycles.status, installation.key(name)), WAIT)
+        answered = time.monotonic() - began
         added = sum([await _length(installation, name) for name in names]) - sum(before)
         revisions = [await installation.release(name) for name in names]
     once = sum(found == {1: "deployed"} for found in revisions)

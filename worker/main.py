@@ -8,11 +8,12 @@ import hashlib
 import secrets
 import signal
 import socket
-from collections.abc import Generator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Final, cast
 
 import structlog
+from temporalio.client import Client
 
 from windlass import __version__
 from windlass.adapters.kube.client import KubeClient
@@ -27,6 +28,9 @@ from windlass.temporal.keyring import Keyring
 from windlass.worker.app import run_worker
 from windlass.worker.settings import Settings
 from windlass.worker.watcher import Watcher
+
+WORKER_LEASE: Final = 30.0
+"""Seconds until another worker may take over from one that was lost; the same one is back at once."""
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -51,7 +55,13 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
             client = await connect(target, keyring=keyring, role=role, runtime=telemetry.runtime())
             async with asyncio.TaskGroup() as group:
                 if work:
-                    group.create_task(run_worker(client, settings, keyring, stop))
+                    group.create_task(
+                        _persist(
+                            "worker",
+                            lambda serving: _serve(settings, client, keyring, stop, identity, serving),
+                            stop,
+                        )
+                    )
                 if watch:
                     lifecycles = PackageLifecycles(
                         client,
@@ -59,7 +69,9 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
                         shards=settings.shards,
                         limits=settings.limits,
                     )
-                    group.create_task(_watch(settings, lifecycles, keyring, stop, identity))
+                    group.create_task(
+                        _persist("watcher", lambda _serving: _watch(settings, lifecycles, keyring, identity), stop)
+                    )
     except* WindlassError as errors:
         failed = [str(error) for error in errors.exceptions]
     for text in failed:
@@ -67,26 +79,29 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     return EXIT_FAILED if failed else EXIT_OK
 
 
-async def _watch(
-    settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, stop: asyncio.Event, identity: str
-) -> None:
-    """Watch while holding the Lease; when it is lost, or the cluster does not answer, try again with back-off."""
+async def _persist(part: str, once: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event) -> None:
+    """Run one part until ``stop``; when its Lease is lost, or the cluster does not answer, again with back-off.
+
+    ``once`` sets the event it is given when it serves and ends by itself after ``stop``; before that it is cancelled.
+    """
     stopping = asyncio.create_task(stop.wait())
     failures = 0
     while not stop.is_set():
-        watching = asyncio.create_task(_watch_once(settings, lifecycles, keyring, identity))
-        await asyncio.wait([watching, stopping], return_when=asyncio.FIRST_COMPLETED)
-        watching.cancel()
-        [outcome] = await asyncio.gather(watching, return_exceptions=True)
+        serving = asyncio.Event()
+        running = asyncio.ensure_future(once(serving))
+        await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if not serving.is_set():
+            running.cancel()
+        [outcome] = await asyncio.gather(running, return_exceptions=True)
         if stop.is_set() or not isinstance(outcome, BaseException):
             break
         if not _transient(outcome):
             raise outcome
         failures = 0 if isinstance(outcome, LeaseLostError) else failures + 1
-        _log.warning("watcher interrupted", error=str(outcome), failures=failures)
+        _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
         await asyncio.wait([stopping], timeout=delay(Category.TRANSIENT, failures + 1, chance=0.5))
     stopping.cancel()
-    _log.info("watcher stopped")
+    _log.info("stopped", part=part)
 
 
 def _transient(error: BaseException) -> bool:
@@ -97,26 +112,38 @@ def _transient(error: BaseException) -> bool:
     return isinstance(error, TransientError)
 
 
-async def _watch_once(settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, identity: str) -> None:
-    async with AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(
-            KubeClient.from_kubeconfig(
-                settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-watcher/{__version__}"
-            )
-        )
+async def _serve(
+    settings: Settings, client: Client, keyring: Keyring, stop: asyncio.Event, identity: str, serving: asyncio.Event
+) -> None:
+    """Run lifecycles while holding the installation's worker Lease: two operations never meet on one release."""
+    async with _client(settings, "worker-lease") as kube:
         await _ensure_namespace(kube, settings.namespace)
-        await stack.enter_async_context(
-            held(kube, settings.namespace, lease_name(settings.installation, "watcher"), identity)
-        )
-        _log.info("watcher started", installation=settings.installation)
-        await Watcher(
-            kube=kube,
-            lifecycles=lifecycles,
-            installation=settings.installation,
-            digest_key=keyring.digest_key,
-            resync=settings.resync,
-            jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
-        ).run()
+        name = lease_name(settings.installation, "worker")
+        async with held(kube, settings.namespace, name, identity, WORKER_LEASE):
+            serving.set()
+            await run_worker(client, settings, keyring, stop)
+
+
+async def _watch(settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, identity: str) -> None:
+    """Watch while holding the watcher's Lease."""
+    async with _client(settings, "watcher") as kube:
+        await _ensure_namespace(kube, settings.namespace)
+        async with held(kube, settings.namespace, lease_name(settings.installation, "watcher"), identity):
+            _log.info("watcher started", installation=settings.installation)
+            await Watcher(
+                kube=kube,
+                lifecycles=lifecycles,
+                installation=settings.installation,
+                digest_key=keyring.digest_key,
+                resync=settings.resync,
+                jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
+            ).run()
+
+
+def _client(settings: Settings, role: str) -> KubeClient:
+    return KubeClient.from_kubeconfig(
+        settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
+    )
 
 
 async def _ensure_namespace(kube: KubeClient, name: str) -> None:

@@ -24,6 +24,7 @@ from windlass.domain.ids import (
     FINALIZER,
     INSTALLATION_LABEL,
     PackageKey,
+    package_of,
     package_workflow_id,
 )
 from windlass.ports import Kube, Object, ObjectRef
@@ -101,6 +102,7 @@ class Watcher:
         self._picture = _Picture()
         self._signals = SignalQueue(lifecycles)
         self._listed = asyncio.Event()
+        self._known = asyncio.Event()
         self._referenced = asyncio.Event()
         self._group = asyncio.TaskGroup()
 
@@ -189,6 +191,7 @@ class Watcher:
             self._gone(key, self._picture.applications[key])
         for application in applications:
             self._remember(self._key(application), application)
+        self._known.set()
         await self._compare_all()
 
     async def _compare_again(self) -> None:
@@ -199,13 +202,23 @@ class Watcher:
 
     async def _patrol(self) -> None:
         """Start again what was terminated by hand or lost with Temporal's data; the cluster says nothing of either."""
+        await self._known.wait()
+        orphans: set[PackageKey] = set()
         while True:
             running = await self._running()
             if running is not None:
                 for key in list(self._picture.applications):
                     if package_workflow_id(key) not in running:
                         await self._compare(key, absent=True)
+                before, orphans = orphans, self._orphans(running)
+                for key in sorted(before & orphans, key=lambda key: key.package_id):
+                    await self._tell_gone(key)
             await asyncio.sleep(PATROL_AGAIN if running is None else PATROL)
+
+    def _orphans(self, running: set[str]) -> set[PackageKey]:
+        """Return the packages whose lifecycle runs though their object is gone; nobody was there to tell them."""
+        keys = {package_of(self._installation, id_) for id_ in running}
+        return {key for key in keys if key is not None and key not in self._picture.applications}
 
     async def _running(self) -> set[str] | None:
         """Return the ids of the running lifecycles, None if Temporal does not tell."""

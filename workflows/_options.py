@@ -60,6 +60,14 @@ QUICK: Final[LocalOptions] = {
     "retry_policy": _BLIPS,
 }
 
+LOADING: Final[LocalOptions] = {
+    # Reading a package takes milliseconds, asking its hooks for their bindings as long as they take (10 s each, side
+    # by side); content that this worker lacks is fetched first.
+    "schedule_to_close_timeout": timedelta(minutes=5),
+    "start_to_close_timeout": timedelta(minutes=5),
+    "retry_policy": _BLIPS,
+}
+
 DOWNLOAD: Final[RemoteOptions] = {
     "start_to_close_timeout": timedelta(minutes=30),
     "heartbeat_timeout": HEARTBEAT,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, QUICK
+from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.helm import HelmActivities
@@ -63,12 +63,12 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, run_id: st
             request = InstallRequest(
                 key=key, uid=progress.owner, artifact=_known(progress.artifact), record=state.record
             )
-            installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **QUICK)
+            installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **LOADING)
             return Performed(record=installed.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
             loaded = await workflow.execute_local_activity_method(
-                PackageActivities.load, LoadRequest(key=key, artifact=content), **QUICK
+                PackageActivities.load, LoadRequest(key=key, artifact=content), **LOADING
             )
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
@@ -115,7 +115,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
     request = SettingsRequest(
         key=key, uid=state.progress.owner, artifact=_known(state.progress.artifact), record=state.record
     )
-    applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **QUICK)
+    applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **LOADING)
     return Performed(result=Result(settings=applied.settings, values=applied.values), record=applied.record)
 
 

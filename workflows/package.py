@@ -36,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
         StatusView,
     )
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text
+    from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text, with_ready
     from windlass.contracts.steps import Observation, ObserveRequest, Restored
     from windlass.domain import conditions as cond
     from windlass.domain.backoff import delay
@@ -69,9 +69,10 @@ class PackageLifecycleWorkflow:
         self._observed = start.state is not None
         self._stale = True
         self._look_at = 0.0
+        self._looks_failed = 0
         self._signals = 0
         self._running: Next | None = None
-        self._hook_run = ""
+        self._hook_run = self._state.hook_run
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
 
@@ -173,9 +174,9 @@ class PackageLifecycleWorkflow:
             if is_cancelled_exception(error):
                 raise
             self._stale = True
-            self._failed(OBSERVE, None, failure_of(error))
-            self._look_at = self._state.failure.next_try if self._state.failure else 0.0
+            self._look_failed(failure_of(error))
             return
+        self._looks_failed = 0
         self._take_in(found)
 
     def _decide(self) -> Next:
@@ -224,7 +225,10 @@ class PackageLifecycleWorkflow:
 
     async def _rest(self, step: Next) -> None:
         """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
-        if step.hold is Hold.IDLE and not is_ready(self._state.conditions):
+        becomes_ready = not is_ready(self._state.conditions) and is_ready(
+            with_ready(self._state, step.hold, workflow.time())
+        )
+        if becomes_ready:
             self._set(passes=self._state.passes + 1)
             self._note("Ready", f"version {self._state.version} is running")
         await self._write(step)
@@ -232,6 +236,8 @@ class PackageLifecycleWorkflow:
             self._state = self._recorder.upsert(self._state)
         self._recorder.describe(self._state, step)
         until = [self._recorder.retry_at] if self._recorder.owes else []
+        if self._stale:
+            until.append(self._look_at)
         if step.hold is Hold.BACKOFF and self._state.failure:
             until.append(self._state.failure.next_try)
         await self._wait(lambda: self._lookable() or self._decide() != step or self._news(), until)
@@ -254,14 +260,18 @@ class PackageLifecycleWorkflow:
         give_up_at = 0.0
         wrote = False
         while not task.done():
-            until = [at for at in (show_at, give_up_at, self._look_at if self._stale else 0.0) if at]
+            look_at = self._look_at if self._stale else 0.0
+            write_at = self._recorder.retry_at if self._recorder.owes else 0.0
+            until = [at for at in (show_at, give_up_at, look_at, write_at) if at]
             leaving = give_up_at > 0
-            await self._wait(partial(self._needed_beside, task, leaving=leaving), until)
+            await self._wait(partial(self._needed_beside, task, leaving=leaving, shown=wrote), until)
             if task.done():
                 break
             if self._lookable():
                 await self._look_beside(task, step)
-            if show_at and workflow.time() >= show_at:
+            due = bool(show_at) and workflow.time() >= show_at
+            owed = self._recorder.owes and workflow.time() >= self._recorder.retry_at
+            if due or owed or (wrote and self._news()):
                 show_at, wrote = 0.0, True
                 await self._write(step)
             if self._handover_due() and not give_up_at:
@@ -270,8 +280,10 @@ class PackageLifecycleWorkflow:
                 await _stop(task)
         return wrote
 
-    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool) -> bool:
-        return task.done() or self._lookable() or (not leaving and self._handover_due())
+    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool) -> bool:
+        handover = not leaving and self._handover_due()
+        # Orders and failures that come in once the step is on show are shown at once; before, with the step itself.
+        return task.done() or self._lookable() or handover or (shown and self._news())
 
     async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
         before = self._state
@@ -381,6 +393,14 @@ class PackageLifecycleWorkflow:
         if performed.note:
             self._note(step.step.value, performed.note)
 
+    def _look_failed(self, details: FailureDetails) -> None:
+        """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""
+        self._looks_failed += 1
+        if self._state.failure is None or self._state.failure.step == OBSERVE:
+            self._failed(OBSERVE, None, details)
+        wait = delay(Category.TRANSIENT, self._looks_failed, chance=workflow.random().random())
+        self._look_at = workflow.time() + wait
+
     def _failed(self, label: str, step: Next | None, details: FailureDetails) -> None:
         """Write a failure down with its attempt and next try, and what it means for the conditions."""
         previous = self._state.failure
@@ -401,12 +421,22 @@ class PackageLifecycleWorkflow:
         self._set(failure=failure)
         if step is not None:
             self._change(cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message))
-        if step is not None and step.step is Step.LOAD and not self._state.progress.removing:
-            # The content in hand cannot be loaded: the next try asks the repository again.
-            self._set(progress=replace(self._state.progress, artifact=None))
+        self._unlearn(step, details.reason)
         if attempt == 1 or (previous and previous.reason != failure.reason):
             self._note(failure.reason, f"{label}: {failure.message}", warning=True)
         workflow.logger.warning("step failed", extra={"step": label, "reason": failure.reason, "attempt": attempt})
+
+    def _unlearn(self, step: Next | None, reason: Reason) -> None:
+        """Forget what a failure has shown to be no longer so: the next try begins where it can be made so again."""
+        progress = self._state.progress
+        if step is None or progress.removing:
+            return
+        if step.step is Step.LOAD or reason is Reason.DIGEST_MISMATCH:
+            # The content in hand cannot be used: the repository is asked again.
+            self._set(progress=replace(progress, artifact=None))
+        elif reason is Reason.STATE_LOST:
+            # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
+            self._set(progress=replace(progress, installed="", settings_for="", completed=""), record=None)
 
     async def _write(self, step: Next) -> None:
         sent = self._state.notes
@@ -425,7 +455,11 @@ class PackageLifecycleWorkflow:
     async def _hand_over(self) -> None:
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
-            LifecycleInput(key=self._key, limits=self._limits, state=self._state),
+            LifecycleInput(
+                key=self._key,
+                limits=self._limits,
+                state=self._state.model_copy(update={"hook_run": self._hook_run}),
+            ),
         )
 
     def _change(self, changes: tuple[cond.Change, ...]) -> None:

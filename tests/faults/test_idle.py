@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 from faults.subjects import Subject
@@ -63,16 +64,15 @@ async def test_a_killed_worker_comes_back_to_idle_packages_and_does_nothing(
     began = time.monotonic()
     installation.start()
 
-    async def answers(name: str) -> None:
-        # A query is answered by a worker that has taken the lifecycle over.
-        view = await installation.lifecycles.status(installation.key(name))
-        assert (view.phase, view.hold, view.failure) == ("Running", "Idle", None)
-
-    await asyncio.gather(*(answers(name) for name in names))
-    assert time.monotonic() - began <= ANSWERS_WITHIN
-
     comparisons = await eventually(lambda: compared(installation)[1:], 30, what="the second start's comparison")
     assert comparisons == [{"packages": PACKAGES, "signalled": 0}]
+
+    for name in names:
+        # A query is answered by a worker that has taken the lifecycle over; it is asked again when that takes long.
+        view = await eventually(partial(installation.lifecycles.status, installation.key(name)), 30)
+        assert (view.phase, view.hold, view.failure) == ("Running", "Idle", None)
+    assert time.monotonic() - began <= ANSWERS_WITHIN
+
     assert [await length_of(installation, name) for name in names] == lengths
     assert [await installation.object(name) for name in names] == objects
     assert subject.journal() == lines

@@ -81,11 +81,11 @@ def rows(head: Sequence[str], lines: Sequence[Sequence[str | Text]], whole: Coll
     def cell(at: int, text: str | Text, style: str = "") -> RenderableType:
         content = Text(text, style) if isinstance(text, str) else text
         # A table's own padding is counted at the edge too, where none is drawn: narrow tables would be cut by as much.
-        return content if at == last else Padding(content, (0, gap, 0, 0))
+        return content if at == last else Padding(content, (0, _GAP, 0, 0))
 
     made = Table(box=None, padding=0, show_header=bool(head))
     for at, column in enumerate(columns):
-        width = len(column) + (0 if at == last else gap)
+        width = len(column) + (0 if at == last else _GAP)
         made.add_column(cell(at, column, "bold"), overflow="fold", min_width=width, no_wrap=column in whole)
     for line in lines:
         made.add_row(*(cell(at, text) for at, text in enumerate(line)))

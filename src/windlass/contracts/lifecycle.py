@@ -65,6 +65,8 @@ class LifecycleState(WireModel):
     """Digest of the status that was last written."""
     passes: int = 0
     """How often the lifecycle came to rest."""
+    hook_run: str = ""
+    """Id of a hook run whose end was not learned; the same run is tried again under it."""
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
 

@@ -78,7 +78,12 @@ def on_done(step: Next, progress: Progress, *, superseded: bool = False) -> tupl
         case _:
             pass
     if progress.run.complete:
-        changes = (*changes, true(Type.HOOKS_PROCESSED, "Processed"), false(Type.WAIT_CONVERGE, "Converged"))
+        changes = (
+            *changes,
+            true(Type.READY_IN_RUNTIME, "Loaded"),
+            true(Type.HOOKS_PROCESSED, "Processed"),
+            false(Type.WAIT_CONVERGE, "Converged"),
+        )
     return changes
 
 

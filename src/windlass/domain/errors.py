@@ -53,6 +53,7 @@ class Reason(StrEnum):
     VALIDATION_FAILED = "ValidationFailed"
     VALUES_SOURCE_NOT_FOUND = "ValuesSourceNotFound"
     STATE_REJECTED = "StateRejected"
+    STATE_LOST = "StateLost"
     # HooksProcessed
     INIT_HOOKS_FAILED = "InitHooksFailed"
     STARTUP_HOOK_FAILED = "StartupHookFailed"

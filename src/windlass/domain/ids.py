@@ -101,6 +101,17 @@ def package_workflow_id(key: PackageKey) -> str:
     return f"{key.installation}/package/{key.package_id}"
 
 
+def package_of(installation: str, workflow_id: str) -> PackageKey | None:
+    """Return the package whose lifecycle has this workflow id; None if it is no package lifecycle of ours."""
+    prefix = package_workflow_prefix(installation)
+    if not workflow_id.startswith(prefix):
+        return None
+    namespace, dot, name = workflow_id.removeprefix(prefix).partition(".")
+    if not dot:
+        return PackageKey(installation=installation, kind=Kind.MODULE, name=namespace)
+    return PackageKey(installation=installation, namespace=namespace, name=name)
+
+
 def package_workflow_prefix(installation: str) -> str:
     """Return what every package workflow id of one installation starts with."""
     return f"{installation}/package/"

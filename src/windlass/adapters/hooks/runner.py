@@ -73,7 +73,7 @@ class HookRunner:
 
     async def discover(self, root: Path, files: Sequence[str]) -> tuple[Hook, ...]:
         """Ask each file for its bindings; see `ports.Hooks`."""
-        return tuple([await self._discover(root, path) for path in files])
+        return tuple(await asyncio.gather(*(self._discover(root, path) for path in files)))
 
     async def run(self, run: HookRun) -> HookOutput:
         """Run one hook; see `ports.Hooks`."""
