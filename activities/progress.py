@@ -34,8 +34,8 @@ class ProgressReporter:
     async def report(self, progress: Progress) -> None:
         """Take one reading of the wait; return when it has been shown.
 
-        Readings come only when something changes, and the one before a long silence is the one people need: an early one
-        is held back, not dropped. The wait's end cancels it.
+        Readings come only when something changes, and the one before a long silence is the one people need: an early
+        one is held back, not dropped. The wait's end cancels it.
         """
         awaited = f": {'; '.join(progress.waiting_for)}" if progress.waiting_for else ""
         self._beat.details = f"{progress.completed} ready, {progress.remaining} awaited{awaited}"

@@ -52,9 +52,8 @@ async def idle(stack: Stack, folder: Path, packages: int) -> None:
         added = sum([await _length(installation, name) for name in names]) - sum(before)
         revisions = [await installation.release(name) for name in names]
     once = sum(found == {1: "deployed"} for found in revisions)
-    _say(
-        f"idle, {packages} packages: all answer after {seconds:.1f} s; {added} events added, {once} releases untouched"
-    )
+    times = f"compared after {compared:.1f} s, all have answered a query after {answered:.1f} s"
+    _say(f"idle, {packages} packages: {times}; {added} events added, {once} releases as before")
 
 
 async def upgrading(stack: Stack, folder: Path, runs: int) -> None:

@@ -77,7 +77,7 @@ WHOLE: list[WireModel] = [
 def _plain(node: Any) -> Any:
     if isinstance(node, dict):
         dropped = {"title", "description"}
-        return {key: _plain(value) for key, value in sorted(node.items()) if key not in dropped}
+        return {k: _plain(v) for k, v in sorted(node.items()) if k not in dropped and not k.startswith("x-")}
     return [_plain(item) for item in node] if isinstance(node, list) else node
 
 

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +65,7 @@ def environment(installation: Installation, **environ: str) -> dict[str, str]:
 @asynccontextmanager
 async def started(
     installation: Installation, *arguments: str, **environ: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
+) -> AsyncGenerator[asyncio.subprocess.Process]:
     """Start the program; whatever happens, it does not outlive the test."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -291,13 +291,21 @@ async def test_orders_are_obeyed_and_kept_with_who_and_why(installation: Install
     assert "audit is over" in text
 
 
-async def test_retry_tries_again_at_once(installation: Installation) -> None:
-    await installation.application("again", "latecomer", "1.0.0")
-    await installation.status("again", lambda status: status.get("failure"))
-    write_package(packages(installation), "latecomer", "1.0.0", templates={"c.yaml": CONFIG_MAP}, settings=GREETING)
-    await done(installation, "retry", "again", "-r", "the package is there now")
+async def test_retry_tries_again_at_once(installation: Installation, tmp_path: Path) -> None:
+    mended = tmp_path / "mended"
+    # Wrong in form: somebody must act, so the next try by itself is minutes away.
+    hook = (
+        "#!/bin/sh\n[ \"$1\" = --config ] && echo 'configVersion: v1\nbeforeHelm: 1' && exit 0\n"
+        f'[ -e {mended} ] || echo \'{{"op": "add", "path": "/elsewhere", "value": 1}}\' > $VALUES_JSON_PATCH_PATH\n'
+    )
+    chart = {"c.yaml": CONFIG_MAP}
+    write_package(packages(installation), "hooked", "1.0.0", templates=chart, settings=GREETING, hooks={"w.sh": hook})
+    await installation.application("again", "hooked", "1.0.0")
+    await installation.status("again", lambda status: (status.get("failure") or {}).get("actor"))
+    mended.touch()
+    await done(installation, "retry", "again", "-r", "the hook is mended")
     obj = await installation.ready("again")
-    assert obj["status"]["orders"][-1]["order"] == "retry"
+    assert [(one["order"], one["why"]) for one in obj["status"]["orders"]] == [("retry", "the hook is mended")]
 
 
 async def test_dump_shows_what_is_carried_and_left_to_do(installation: Installation) -> None:
