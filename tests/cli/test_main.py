@@ -20,12 +20,10 @@ HEAVY: Final = {"temporalio", "kubernetes", "pydantic", "typer", "rich", "yaml",
 LIMIT: Final = 30
 
 
-def program(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def program(*arguments: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run the real program."""
     command = [sys.executable, "-m", "windlass", *arguments]
-    return subprocess.run(  # type: ignore[call-overload,no-any-return]  # options are those of run
-        command, capture_output=True, text=True, timeout=LIMIT, check=False, **options
-    )
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
 
 
 def exit_code(*arguments: str) -> int:
