@@ -65,7 +65,7 @@ RESOURCES: Final = (
         namespaced=True,
         columns=(
             Column(name="Package", path=".spec.package.name", priority=1),
-            Column(name="Version", path=".status.version", description="The version that is loaded."),
+            Column(name="Version", path=".status.version", description="The version of the release that stands."),
             Column(name="Phase", path=".status.phase"),
             Column(name="Step", path=".status.step", priority=1),
             Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),

@@ -271,7 +271,7 @@ class ApplicationStatus(KubeModel):
     observed_generation: int | None = Field(default=None, ge=0)
     phase: str | None = Field(default=None, description="Where in its life the package is, in one word.")
     step: str | None = Field(default=None, description="The step that runs now or comes next.")
-    version: str | None = Field(default=None, description="The version that is loaded.")
+    version: str | None = Field(default=None, description="The version of the release that stands.")
     digest: str | None = Field(default=None, description="Content digest of the package in use.")
     release: ReleaseStatus | None = None
     conditions: list[Condition] | None = Field(

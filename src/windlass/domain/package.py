@@ -76,7 +76,6 @@ class Definition:
     optional_modules: Mapping[str, str] = field(default_factory=dict[str, str])
     disable_confirmation: bool = False
     disable_message: str = ""
-    batch_hooks: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 

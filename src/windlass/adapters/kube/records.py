@@ -18,12 +18,11 @@ from pydantic import ValidationError
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import canonical_json, keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import GROUP, PackageKey, package_label, record_name
+from windlass.domain.ids import GROUP, INSTALLATION_LABEL, PackageKey, package_label, record_name
 from windlass.ports import Kube, Object, ObjectRef
 
 SECRET_TYPE: Final = f"{GROUP}/record"
 PACKAGE_LABEL: Final = f"{GROUP}/package"
-INSTALLATION_LABEL: Final = f"{GROUP}/installation"
 DIGEST_ANNOTATION: Final = f"{GROUP}/record-digest"
 DATA_KEY: Final = "record"
 
