@@ -127,7 +127,7 @@ async def test_a_changed_secret_is_refused(kube: FakeKube, store: RecordStore, c
     with pytest.raises(PermanentError) as caught:
         await store.load(KEY)
     assert (caught.value.reason, caught.value.actor) == (Reason.STATE_REJECTED, Actor.ADMIN)
-    assert "Secret windlass-package-billing in namespace prod" in caught.value.message
+    assert "Secret windlass.application.billing in namespace prod" in caught.value.message
     assert "delete this Secret" in caught.value.hint
 
 
