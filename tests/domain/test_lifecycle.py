@@ -32,7 +32,7 @@ IDLE = Next(step=Step.WAIT, hold=Hold.IDLE)
 REST = Next(step=Step.WAIT, hold=Hold.SUSPENDED)
 
 SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
-    # -- the beginning ---------------------------------------------------------------------------------------------------
+    # -- the beginning ----------------------------------------------------------------------------------------------
     "nothing is known and nothing there": (Desired(), Progress(), Next(step=Step.FINISH)),
     "an object that nobody owns": (wanted(finalizer=False), Progress(), Next(step=Step.ADOPT)),
     "another object under the name": (wanted(uid="u2"), running(), Next(step=Step.ADOPT)),
@@ -43,7 +43,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         Next(step=Step.ADD_FINALIZER),
     ),
     "finalizer lost while running": (wanted(finalizer=False), running(), Next(step=Step.ADD_FINALIZER)),
-    # -- content and settings --------------------------------------------------------------------------------------------
+    # -- content and settings ---------------------------------------------------------------------------------------
     "nothing downloaded": (wanted(), OWNED, Next(step=Step.DOWNLOAD)),
     "another version": (wanted(source=source("2")), running(), Next(step=Step.DOWNLOAD)),
     "another repository": (
@@ -80,7 +80,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         ready(settings_for="d0"),
         Next(step=Step.APPLY_SETTINGS, scope=Scope.SETTINGS),
     ),
-    # -- start and run ---------------------------------------------------------------------------------------------------
+    # -- start and run ----------------------------------------------------------------------------------------------
     "ready to start": (wanted(), ready(), Next(step=Step.STARTUP, scope=Scope.SCHEDULE, hook=FIRST)),
     "ready to start without hooks": (
         wanted(),
@@ -119,7 +119,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         Next(step=Step.UPGRADE_RELEASE, scope=Scope.SCHEDULE),
     ),
     "complete": (wanted(), running(), IDLE),
-    # -- suspension ------------------------------------------------------------------------------------------------------
+    # -- suspension -------------------------------------------------------------------------------------------------
     "suspended while running": (SUSPENDED, running(), Next(step=Step.STOP, scope=Scope.SCHEDULE)),
     "suspended while starting": (SUSPENDED, ready(startup=1), Next(step=Step.STOP, scope=Scope.SCHEDULE)),
     "suspended before anything ran": (SUSPENDED, ready(), REST),
@@ -136,7 +136,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         ready(released=artifact("0")),
         Next(step=Step.LOAD),
     ),
-    # -- removal ---------------------------------------------------------------------------------------------------------
+    # -- removal ----------------------------------------------------------------------------------------------------
     "deleted before the finalizer": (wanted(deleting=True, finalizer=False), OWNED, Next(step=Step.FINISH)),
     "deleted, finalizer taken by hand": (
         wanted(deleting=True, finalizer=False),
@@ -195,7 +195,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         replace(REMOVING, teardown=Teardown(before=1)),
         Next(step=Step.UNINSTALL_RELEASE, scope=Scope.SCHEDULE),
     ),
-    # -- the object is gone ----------------------------------------------------------------------------------------------
+    # -- the object is gone -----------------------------------------------------------------------------------------
     "gone while running": (Desired(), running(), Next(step=Step.CLEAN_UP)),
     "gone, only a record is left": (Desired(), Progress(artifact=artifact()), Next(step=Step.CLEAN_UP)),
     "gone and cleaned": (Desired(), Progress(owner="u1", cleaned=True), Next(step=Step.FINISH)),

@@ -71,7 +71,7 @@ async def test_a_failure_its_attempts_and_orders_are_carried_over(life: Life) ->
         return failure is not None and failure.attempt == 2
 
     await eventually(second, 10, what="the second attempt has failed")
-    await eventually(lambda: life.status(), 5)
+    await eventually(life.status, 5)
     assert await runs(life) > before
     dump = await life.lifecycles.dump(life.key)
     assert [order.order for order in dump.state.orders] == ["retry"]
