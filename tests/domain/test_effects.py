@@ -95,7 +95,11 @@ def test_steps_that_say_nothing_when_they_begin(step: Step) -> None:
         (
             Step.AFTER_HELM,
             running(),
-            {"HooksProcessed": ("True", "Processed"), "WaitConverge": ("False", "Converged")},
+            {
+                "ReadyInRuntime": ("True", "Loaded"),
+                "HooksProcessed": ("True", "Processed"),
+                "WaitConverge": ("False", "Converged"),
+            },
         ),
         (
             Step.STOP,

@@ -135,6 +135,8 @@ async def test_a_terminated_lifecycle_comes_back(installation: Installation, tmp
     assert idle.journal() == journal
     assert await installation.release("idle") == {1: "deployed"}
 
+    # Held until the new lifecycle's run has begun: that of the terminated one must be ended by then.
+    await eventually(lambda: busy.journal().count("beforeHelm started 1.0.0") == 2, 30)
     busy.go_on()
     await installation.ready("busy", "1.0.0")
     assert await installation.release("busy") == {1: "deployed"}

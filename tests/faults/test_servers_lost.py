@@ -65,6 +65,14 @@ async def test_temporal_is_killed_during_installations(own_stack: Stack, own_fie
     os.kill(own_stack.pids["temporal"], signal.SIGSTOP)
     await asyncio.sleep(FROZEN)  # the length of the fault, not a wait for something
     await killed(own_stack, "temporal")
+    # Held until the next attempt has begun: the one that Temporal gave up must be ended by then, not finish beside it.
+    hook, helm = own_field.placed["before-helm"], own_field.placed["pending-install"]
+    await eventually(lambda: hook.subject.journal().count("beforeHelm started 1.0.0") == 2, WAIT_SECONDS)
+
+    async def healed() -> bool:
+        return await helm.revisions() == ("failed", "pending-install")
+
+    await eventually(healed, WAIT_SECONDS)
     await own_field.let_go()
     for one in own_field.placed.values():
         await check_installed(own_field, one)
@@ -120,9 +128,11 @@ async def test_a_lost_database_is_rebuilt_by_observing(own_stack: Stack, own_fie
     assert paused.subject.journal() == journals["paused"]
     assert await paused.revisions() == ("deployed",)
 
+    await eventually(lambda: busy.subject.journal().count("beforeHelm started 2.0.0") == 2, WAIT_SECONDS)
     busy.subject.go_on()
     await installation.ready("busy", "2.0.0", within=WAIT_SECONDS)
     assert await busy.revisions() == ("superseded", "deployed")
+    assert not [line for line in busy.subject.journal() if "meets" in line]
     ended = [line for line in busy.subject.journal() if line.endswith("finished 2.0.0")]
     # That onStartup ran was known to Temporal only: hooks of an unfinished pass run again when its data is lost.
     assert ended == [f"{binding} finished 2.0.0" for binding in ("onStartup", "onStartup", "beforeHelm", "afterHelm")]

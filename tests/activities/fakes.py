@@ -1,0 +1,317 @@
+"""Our own ports in memory, and the words that tests of activities are written in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from temporalio.testing import ActivityEnvironment
+
+from support.fake_kube import FakeKube
+from windlass.activities.content import Contents
+from windlass.contracts.record import PackageRecord, RecordRef
+from windlass.domain.errors import Reason, TransientError
+from windlass.domain.ids import API_VERSION, PackageKey
+from windlass.domain.package import Artifact, Binding, Definition, Hook, Package, Source
+from windlass.domain.readiness import Progress
+from windlass.ports import (
+    EventNote,
+    HookOutput,
+    HookRun,
+    Object,
+    ObjectRef,
+    OnProgress,
+    Release,
+    ReleaseOutcome,
+    ReleaseRef,
+    ReleaseRequest,
+    Repository,
+)
+
+KEY = PackageKey(namespace="prod", name="web")
+DIGEST_KEY = b"0123456789abcdef0123456789abcdef"
+SOURCE = Source(repository="shelf", package="web", version="1.0.0")
+ARTIFACT = Artifact(source=SOURCE, digest="sha256:1")
+HOOK = Hook(path="hooks/10-secret.sh", orders={Binding.BEFORE_HELM: 10})
+OWN = ObjectRef(api_version=API_VERSION, kind="Application", namespace="prod", name="web")
+DEPLOYMENT = ObjectRef(api_version="apps/v1", kind="Deployment", namespace="prod", name="web")
+CLAIM = ObjectRef(api_version="v1", kind="PersistentVolumeClaim", namespace="prod", name="data")
+
+
+@dataclass
+class FakePackages:
+    """A shelf with one package; ``cache`` says which digests are here already."""
+
+    package: Package
+    cache: set[str] = field(default_factory=set[str])
+    installed: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def resolve(self, repository: Repository, source: Source) -> Artifact:
+        return Artifact(source=source, digest=f"sha256:{repository.name}/{source.version}")
+
+    async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
+        assert repository.name == artifact.source.repository
+        self.cache.add(artifact.digest)
+        return Path("/cache", artifact.digest)
+
+    def cached(self, digest: str) -> Path | None:
+        return Path("/cache", digest) if digest in self.cache else None
+
+    async def install(self, package_id: str, digest: str) -> Path:
+        self.installed[package_id] = digest
+        return Path("/deployed", package_id)
+
+    async def load(self, digest: str) -> Package:
+        assert digest in self.cache
+        return self.package
+
+    async def remove(self, package_id: str) -> None:
+        self.installed.pop(package_id, None)
+
+    async def sweep(self, keep: Sequence[str]) -> list[str]:
+        return [digest for digest in self.cache if digest not in keep]
+
+
+@dataclass
+class FakeRecords:
+    """The state Secrets, with their precondition."""
+
+    stored: dict[PackageKey, tuple[PackageRecord, RecordRef]] = field(
+        default_factory=dict[PackageKey, tuple[PackageRecord, RecordRef]]
+    )
+    loads: int = 0
+    saves: int = 0
+
+    async def load(self, key: PackageKey) -> tuple[PackageRecord, RecordRef] | None:
+        self.loads += 1
+        return self.stored.get(key)
+
+    async def save(self, key: PackageKey, record: PackageRecord, expected: RecordRef | None) -> RecordRef:
+        there = self.stored.get(key)
+        if (there[1] if there else None) != expected:
+            raise TransientError(Reason.API_CONFLICT, "somebody else has stored another record")
+        self.saves += 1
+        ref = RecordRef(name="r", namespace="prod", resource_version=str(self.saves), digest=f"d{self.saves}")
+        self.stored[key] = (record, ref)
+        return ref
+
+    async def delete(self, key: PackageKey) -> None:
+        self.stored.pop(key, None)
+
+    @property
+    def record(self) -> PackageRecord:
+        return self.stored[KEY][0]
+
+    def put(self, **fields: Any) -> RecordRef:
+        """Store a record as an earlier step left it."""
+        self.saves += 1
+        ref = RecordRef(name="r", namespace="prod", resource_version=str(self.saves), digest=f"d{self.saves}")
+        self.stored[KEY] = (PackageRecord(**{"uid": "u1", "settings": {}, **fields}), ref)
+        return ref
+
+
+@dataclass
+class FakeHelm:
+    """Releases by name; ``during`` is called while an upgrade is under way."""
+
+    objects_of: dict[str, tuple[ObjectRef, ...]] = field(default_factory=dict[str, tuple[ObjectRef, ...]])
+    upgrades: list[ReleaseRequest] = field(default_factory=list[ReleaseRequest])
+    uninstalled: list[str] = field(default_factory=list[str])
+    during: Callable[[], Awaitable[None]] | None = None
+
+    async def release(self, ref: ReleaseRef) -> Release | None:
+        return Release(ref=ref, revision=1, status="deployed") if ref.name in self.objects_of else None
+
+    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+        return self.objects_of.get(ref.name, ())
+
+    async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:
+        self.upgrades.append(request)
+        if self.during is not None:
+            await self.during()
+        known = request.ref.name in self.objects_of
+        self.objects_of[request.ref.name] = (DEPLOYMENT,)
+        return ReleaseOutcome(
+            release=Release(ref=request.ref, revision=len(self.upgrades), status="deployed"),
+            action="upgraded" if known else "installed",
+            objects=(DEPLOYMENT,),
+        )
+
+    async def uninstall(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+        self.uninstalled.append(ref.name)
+        return self.objects_of.pop(ref.name, ())
+
+
+@dataclass
+class FakeReadiness:
+    """What the cluster says of a release; ``readings`` are reported on the way."""
+
+    ready: bool = True
+    readings: list[Progress] = field(default_factory=list[Progress])
+    awaited: list[ObjectRef] = field(default_factory=list[ObjectRef])
+    gone: list[ObjectRef] = field(default_factory=list[ObjectRef])
+    owner: tuple[ObjectRef | None, int] = (None, 0)
+    deadline: float = 0.0
+    failure: Exception | None = None
+
+    async def wait_ready(
+        self,
+        refs: Sequence[ObjectRef],
+        *,
+        deadline: float,
+        on_progress: OnProgress,
+        owner: ObjectRef | None = None,
+        owner_generation: int = 0,
+    ) -> bool:
+        self.awaited, self.deadline, self.owner = list(refs), deadline, (owner, owner_generation)
+        for reading in self.readings:
+            await on_progress(reading)
+        if self.failure is not None:
+            raise self.failure
+        return self.ready
+
+    async def wait_gone(self, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress) -> None:
+        self.gone, self.deadline = list(refs), deadline
+        for reading in self.readings:
+            await on_progress(reading)
+        if self.failure is not None:
+            raise self.failure
+
+
+@dataclass
+class FakeHooks:
+    """Answers of hooks, one after the other; the last one stays."""
+
+    outputs: list[HookOutput | Exception] = field(default_factory=lambda: [HookOutput()])
+    runs: list[HookRun] = field(default_factory=list[HookRun])
+    discovered: int = 0
+    busy: int = 0
+    met: bool = False
+
+    async def discover(self, root: Path, files: Sequence[str]) -> tuple[Hook, ...]:
+        self.discovered += 1
+        return tuple(Hook(path=path, orders={Binding.BEFORE_HELM: 1}) for path in files)
+
+    async def run(self, run: HookRun) -> HookOutput:
+        self.runs.append(run)
+        self.busy += 1
+        self.met = self.met or self.busy > 1
+        await asyncio.sleep(0)
+        self.busy -= 1
+        output = self.outputs.pop(0) if len(self.outputs) > 1 else self.outputs[0]
+        if isinstance(output, Exception):
+            raise output
+        return output
+
+
+@dataclass
+class FakeAccess:
+    accounts: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    async def kubeconfig(self, namespace: str, account: str) -> str:
+        self.accounts.add((namespace, account))
+        return f"kubeconfig of {account}"
+
+    async def remove(self, namespace: str, account: str) -> None:
+        self.accounts.discard((namespace, account))
+
+
+@dataclass
+class FakePatchers:
+    """Records what was executed with whose rights."""
+
+    executed: list[tuple[str, list[Mapping[str, Any]]]] = field(
+        default_factory=list[tuple[str, list[Mapping[str, Any]]]]
+    )
+    failure: Exception | None = None
+
+    @asynccontextmanager
+    async def acting_as(self, kubeconfig: str) -> AsyncGenerator[FakePatchers.Patcher]:
+        yield FakePatchers.Patcher(self, kubeconfig)
+
+    @dataclass
+    class Patcher:
+        owner: FakePatchers
+        kubeconfig: str
+
+        async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
+            assert (namespace, instance) == ("prod", "web")
+            if self.owner.failure is not None:
+                raise self.owner.failure
+            self.owner.executed.append((self.kubeconfig, list(operations)))
+
+
+@dataclass
+class FakeEvents:
+    notes: list[EventNote] = field(default_factory=list[EventNote])
+    failure: Exception | None = None
+
+    async def record(self, events: Sequence[EventNote]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.notes.extend(events)
+
+
+@dataclass
+class FakeClock:
+    time: float = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@dataclass
+class Bench:
+    """Everything that activities are made of."""
+
+    kube: FakeKube = field(default_factory=FakeKube)
+    packages: FakePackages = field(default_factory=lambda: FakePackages(package()))
+    records: FakeRecords = field(default_factory=FakeRecords)
+    helm: FakeHelm = field(default_factory=FakeHelm)
+    readiness: FakeReadiness = field(default_factory=FakeReadiness)
+    hooks: FakeHooks = field(default_factory=FakeHooks)
+    access: FakeAccess = field(default_factory=FakeAccess)
+    patchers: FakePatchers = field(default_factory=FakePatchers)
+    events: FakeEvents = field(default_factory=FakeEvents)
+    clock: FakeClock = field(default_factory=FakeClock)
+    environment: ActivityEnvironment = field(default_factory=ActivityEnvironment)
+
+    def __post_init__(self) -> None:
+        self.contents = Contents(self.kube, self.packages, self.records, DIGEST_KEY)
+        self.kube.put(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "PackageRepository",
+                "metadata": {"name": "shelf"},
+                "spec": {"kind": "file", "file": {"path": "/shelf"}},
+            }
+        )
+
+    def application(self, *, metadata: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
+        """Put the object as the API server would hold it; return it."""
+        obj: Object = {
+            "apiVersion": API_VERSION,
+            "kind": "Application",
+            "metadata": {"name": "web", "namespace": "prod", **(metadata or {})},
+            "spec": {"package": {"repository": "shelf", "name": "web", "version": "1.0.0"}, **spec},
+        }
+        if status is not None:
+            obj["status"] = status
+        return self.kube.put(obj)
+
+    async def run[P, R](self, activity: Callable[[P], Awaitable[R]], request: P) -> R:
+        """Run one activity as a worker does."""
+        return await self.environment.run(activity, request)
+
+
+def package(**fields: Any) -> Package:
+    base: dict[str, Any] = {
+        "definition": Definition(name="web", version="1.0.0"),
+        "static_values": {"replicas": 1},
+        "settings_schema": {"type": "object", "properties": {"port": {"type": "integer", "minimum": 1}}},
+    }
+    return Package(**{**base, **fields})
