@@ -74,4 +74,4 @@ async def test_other_errors_are_told() -> None:
             raise TransientError(Reason.API_UNAVAILABLE, "away")
 
     with pytest.raises(TransientError, match="away"):
-        await KubeEventLog(cast("Kube", Away()), [note("shop")])
+        await KubeEventLog(cast("Kube", Away())).record([note("shop")])
