@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 from support.stack import session_stack
 from windlass.devstack.stack import Stack
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C, also where the tests were started with it ignored (a background job): what they start inherits it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
