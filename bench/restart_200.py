@@ -45,9 +45,9 @@ async def idle(stack: Stack, folder: Path, packages: int) -> None:
         installation.start()
         await eventually(lambda: installation.log.read_text().count('"compared"') >= 2, WAIT)
         compared = time.monotonic() - began
-        for name in names:
-            # Asked again while the worker is still busy with the others.
-            await eventually(partial(installation.lifecycles.status, installation.key(name)), WAIT)
+        # Asked again where the worker is still busy with the others.
+        asked = (partial(installation.lifecycles.status, installation.key(name)) for name in names)
+        await asyncio.gather(*(eventually(one, WAIT) for one in asked))
         answered = time.monotonic() - began
         added = sum([await _length(installation, name) for name in names]) - sum(before)
         revisions = [await installation.release(name) for name in names]

@@ -12,7 +12,7 @@ from windlass.devstack.stack import Stack
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C, also where the tests were started with it ignored (a background job): what they start inherits it."""
+    """Take Ctrl-C also where the tests were started with it ignored (a background job): their children inherit it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -193,6 +193,7 @@ class FakeHooks:
     met: bool = False
 
     async def discover(self, root: Path, files: Sequence[str]) -> tuple[Hook, ...]:
+        assert root.is_absolute()
         self.discovered += 1
         return tuple(Hook(path=path, orders={Binding.BEFORE_HELM: 1}) for path in files)
 

@@ -276,7 +276,7 @@ class Lifecycle(RuleBasedStateMachine):
             self.begin()
             if self.running:
                 self.end()
-        raise AssertionError(f"no rest: {step} {self.progress}")
+        raise AssertionError(f"no rest after {STEPS_TO_REST} steps: {self.progress}")
 
     def teardown(self) -> None:
         rest = self.settle()

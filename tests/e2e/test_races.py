@@ -77,7 +77,7 @@ def journal(folder: Path) -> list[str]:
 
 async def awaited(installation: Installation, name: str) -> Object:
     """Wait until the lifecycle is seen waiting for pods that never become ready."""
-    return await installation.status(name, lambda status: (status.get("progress") or {}).get("remaining"))
+    return await installation.status(name, lambda status: status.get("progress", {}).get("remaining"))
 
 
 async def test_a_plain_life(installation: Installation) -> None:

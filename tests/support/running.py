@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from windlass.ports import Object, ObjectRef
 
 
 @asynccontextmanager
-async def running(stack: Stack, folder: Path, **environ: str) -> AsyncIterator[Installation]:
+async def running(stack: Stack, folder: Path, **environ: str) -> AsyncGenerator[Installation]:
     """Make an installation, start it, and declare the repository `packages` for it."""
     async with installed(stack, folder / "installation", **environ) as made:
         packages(made).mkdir(exist_ok=True)

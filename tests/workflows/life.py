@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
-from temporalio.worker import Worker
+from temporalio.worker import Worker, WorkflowRunner
 from workflows.world import FakeWorld
 
 from support.waiting import eventually
@@ -45,14 +45,14 @@ class Life:
     def handle(self) -> WorkflowHandle[PackageLifecycleWorkflow, None]:
         return self.client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(self.key))
 
-    def worker(self) -> Worker:
-        """A worker as the composition root makes it, over the fake activities."""
+    def worker(self, runner: WorkflowRunner | None = None) -> Worker:
+        """A worker as the composition root makes it, over the fake activities; ``runner`` instead of the sandbox."""
         return Worker(
             self.client,
             task_queue=task_queue(self.installation, 0),
             workflows=[PackageLifecycleWorkflow],
             activities=self.world.activities,
-            workflow_runner=workflow_runner(),
+            workflow_runner=runner or workflow_runner(),
             interceptors=[FailureInterceptor(), LogContextInterceptor(package_workflow_prefix(self.installation))],
             max_heartbeat_throttle_interval=timedelta(milliseconds=100),
             default_heartbeat_throttle_interval=timedelta(milliseconds=100),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.worker import UnsandboxedWorkflowRunner
 from workflows.life import ORDER, Life
 from workflows.test_journeys import HOOKS, INSTALL, RUN
 from workflows.world import FakeWorld, source
@@ -14,6 +16,7 @@ from workflows.world import FakeWorld, source
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Limits
 from windlass.domain.errors import PermanentError, Reason
+from windlass.workflows import package
 
 pytestmark = pytest.mark.stack
 
@@ -126,3 +129,24 @@ async def test_a_step_that_runs_when_the_run_is_due_to_end_gets_time_to_finish(l
     assert not hold.cancelled.is_set()
     assert life.world.steps().count("upgrade_release 1:s1") == 1
     assert (await life.handle.describe()).run_id != run
+
+
+async def test_a_step_that_does_not_finish_in_time_is_cancelled_and_stays_next(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Outside of the sandbox the workflow is this very module, whose half minute can be shortened.
+    monkeypatch.setattr(package, "HANDOVER_GRACE", 0.5)
+    life = Life(client=temporal, world=FakeWorld(), limits=Limits(events=20))
+    async with life.worker(UnsandboxedWorkflowRunner()):
+        hold = life.world.hold("helm.upgrade_release")
+        await life.changed()
+        await hold.started.wait()
+        run = (await life.handle.describe()).run_id
+        for looks in range(2, 6):
+            await life.changed()
+            await eventually(partial(life.world.looked, looks), 5)
+        await asyncio.wait_for(hold.cancelled.wait(), 10)
+        await life.rests()
+        assert life.world.steps() == [*INSTALL, INSTALL[-1]]
+        assert (await life.handle.describe()).run_id != run
+        await life.handle.terminate("the test is over")

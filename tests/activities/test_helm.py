@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, DIGEST_KEY, KEY, OWN, Bench, package
+
+from support.fake_kube import FakeKube
+from windlass.activities.helm import KEEP, HelmActivities
+from windlass.contracts.record import ReleasedRecord
+from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
+from windlass.domain.errors import PermanentError, Reason, TransientError
+from windlass.ports import ObjectRef
+
+
+def activities(bench: Bench) -> HelmActivities:
+    return HelmActivities(
+        kube=bench.kube,
+        helm=bench.helm,
+        readiness=bench.readiness,
+        contents=bench.contents,
+        clock=bench.clock,
+        digest_key=DIGEST_KEY,
+    )
+
+
+async def upgrade(bench: Bench, *, record: dict[str, Any] | None = None, **spec: Any) -> ReleaseResult:
+    obj = bench.application(**spec)
+    uid = obj["metadata"]["uid"]
+    ref = bench.records.put(**{"uid": uid, "settings": {"port": 80}, **(record or {})})
+    request = ReleaseRequest(key=KEY, uid=uid, generation=obj["metadata"]["generation"], artifact=ARTIFACT, record=ref)
+    return await bench.run(activities(bench).upgrade_release, request)
+
+
+async def uninstall(bench: Bench) -> UninstallResult:
+    ref = bench.records.stored[KEY][1]
+    return await bench.run(activities(bench).uninstall_release, UninstallRequest(key=KEY, uid="u1", record=ref))
+
+
+def put(kube: FakeKube, ref: ObjectRef, **annotations: str) -> None:
+    metadata = {"name": ref.name, "namespace": ref.namespace, "annotations": annotations}
+    kube.put({"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata})
+
+
+async def test_the_release_gets_the_merged_values_and_is_awaited() -> None:
+    bench = Bench()
+    found = await upgrade(bench, timeouts={"readiness": "90s"})
+    (request,) = bench.helm.upgrades
+    assert request.values == {"replicas": 1, "port": 80}
+    assert (request.ref.namespace, request.ref.name) == ("prod", "prod.web")
+    assert (found.action, found.name, found.revision, found.superseded) == ("installed", "prod.web", 1, False)
+    assert (bench.readiness.awaited, bench.readiness.deadline) == ([DEPLOYMENT], 90.0)
+    assert bench.readiness.owner == (OWN, 1)
+
+
+async def test_content_or_values_make_another_digest() -> None:
+    bench = Bench()
+    await upgrade(bench)
+    await upgrade(bench)
+    await upgrade(bench, record={"settings": {"port": 81}})
+    first, second, third = (request.digest for request in bench.helm.upgrades)
+    assert first == second != third
+
+
+async def test_the_release_is_written_down_before_it_is_tried() -> None:
+    bench = Bench()
+    known: list[ReleasedRecord | None] = []
+
+    async def look() -> None:
+        known.append(bench.records.record.released)
+        raise TransientError(Reason.APPLY_MANIFESTS_FAILED, "the connection broke")
+
+    bench.helm.during = look
+    with pytest.raises(TransientError):
+        await upgrade(bench)
+    assert known == [ReleasedRecord(digest=bench.helm.upgrades[0].digest, artifact=ARTIFACT)]
+
+
+async def test_a_wait_that_is_given_up_for_something_newer_is_no_failure() -> None:
+    bench = Bench()
+    bench.readiness.ready = False
+    assert (await upgrade(bench)).superseded
+
+
+async def test_an_object_that_does_not_want_to_wait_is_not_awaited() -> None:
+    bench = Bench()
+    bench.readiness.ready = False
+    assert not (await upgrade(bench, wait=False)).superseded
+    assert bench.readiness.awaited == []
+
+
+async def test_a_package_without_a_chart_has_no_release() -> None:
+    bench = Bench()
+    bench.packages.package = package(has_chart=False)
+    found = await upgrade(bench)
+    assert (found.action, found.name, bench.helm.upgrades) == ("none", "", [])
+    assert found.values
+
+
+async def test_what_helm_needs_is_checked_before_helm_is_called() -> None:
+    bench = Bench()
+    bench.packages.package = package(
+        values_schema={"type": "object", "properties": {"cert": {"type": "string"}}, "x-required-for-helm": ["cert"]}
+    )
+    with pytest.raises(PermanentError) as refused:
+        await upgrade(bench)
+    assert "values.cert" in str(refused.value)
+    assert bench.helm.upgrades == []
+
+
+async def test_a_lost_record_is_said_so_instead_of_releasing_without_settings() -> None:
+    bench = Bench()
+    with pytest.raises(TransientError) as refused:
+        await upgrade(bench, record={"settings": None})
+    assert refused.value.reason is Reason.STATE_LOST
+    assert bench.helm.upgrades == []
+
+
+async def test_a_failure_of_the_wait_passes_through() -> None:
+    bench = Bench()
+    bench.readiness.failure = PermanentError(Reason.RESOURCE_FAILED, "Job/init failed")
+    with pytest.raises(PermanentError) as failed:
+        await upgrade(bench)
+    assert failed.value.reason is Reason.RESOURCE_FAILED
+
+
+async def test_an_object_that_was_replaced_is_not_released_for() -> None:
+    bench = Bench()
+    bench.application()
+    request = ReleaseRequest(key=KEY, uid="an-earlier-one", generation=1, artifact=ARTIFACT)
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).upgrade_release, request)
+    assert refused.value.reason is Reason.API_CONFLICT
+    assert bench.helm.upgrades == []
+
+
+# -- uninstall -------------------------------------------------------------------------------------------------------
+
+
+async def test_objects_are_awaited_and_what_the_chart_keeps_is_not() -> None:
+    bench = Bench()
+    bench.records.put(released=ReleasedRecord(digest="x", artifact=ARTIFACT))
+    bench.helm.objects_of["prod.web"] = (DEPLOYMENT, CLAIM)
+    put(bench.kube, DEPLOYMENT)
+    put(bench.kube, CLAIM, **{KEEP: "keep"})
+    found = await uninstall(bench)
+    assert (bench.helm.uninstalled, bench.readiness.gone, found.objects) == (["prod.web"], [DEPLOYMENT], 2)
+    assert (bench.records.record.leaving, bench.records.record.released) == ((), None)
+
+
+async def test_a_repeated_attempt_awaits_what_the_first_one_left() -> None:
+    bench = Bench()
+    bench.records.put()
+    bench.helm.objects_of["prod.web"] = (DEPLOYMENT,)
+    put(bench.kube, DEPLOYMENT)
+    bench.readiness.failure = TransientError(Reason.UNINSTALL_FAILED, "Deployment/web is still there")
+    with pytest.raises(TransientError):
+        await uninstall(bench)
+    assert bench.records.record.leaving == (asdict(DEPLOYMENT),)
+    assert bench.helm.objects_of == {}  # Helm knows nothing of it any more
+    bench.readiness.failure = None
+    bench.readiness.gone.clear()
+    await uninstall(bench)
+    assert bench.readiness.gone == [DEPLOYMENT]
+    assert bench.records.record.leaving == ()
+
+
+async def test_no_release_is_gone_already() -> None:
+    bench = Bench()
+    bench.records.put()
+    assert (await uninstall(bench)).objects == 0

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, package
+
+from windlass.activities.packages import PackageActivities
+from windlass.contracts.steps import (
+    DownloadRequest,
+    FinalizerRequest,
+    InstallRequest,
+    LoadRequest,
+    PackageRequest,
+    SettingsRequest,
+)
+from windlass.domain.errors import PermanentError, Reason, TransientError
+from windlass.domain.ids import FINALIZER, hook_account_name
+from windlass.domain.package import Artifact
+from windlass.ports import Object, ObjectRef
+
+
+def activities(bench: Bench) -> PackageActivities:
+    return PackageActivities(
+        kube=bench.kube,
+        packages=bench.packages,
+        records=bench.records,
+        hooks=bench.hooks,
+        access=bench.access,
+        contents=bench.contents,
+        digest_key=DIGEST_KEY,
+    )
+
+
+def finalizers(bench: Bench) -> list[str]:
+    obj = bench.kube.peek(OWN)
+    assert obj is not None
+    return obj["metadata"].get("finalizers") or []
+
+
+# -- finalizer -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_finalizer_is_put_beside_others_and_only_once() -> None:
+    bench = Bench()
+    uid = bench.application(metadata={"finalizers": ["example.dev/theirs"]})["metadata"]["uid"]
+    for _ in range(2):
+        await bench.run(activities(bench).add_finalizer, FinalizerRequest(key=KEY, uid=uid))
+    assert finalizers(bench) == ["example.dev/theirs", FINALIZER]
+    assert bench.kube.verbs().count("patch") == 1
+
+
+async def test_the_finalizer_is_taken_off_and_others_stay() -> None:
+    bench = Bench()
+    uid = bench.application(metadata={"finalizers": [FINALIZER, "example.dev/theirs"]})["metadata"]["uid"]
+    for _ in range(2):
+        await bench.run(activities(bench).release_finalizer, FinalizerRequest(key=KEY, uid=uid))
+    assert finalizers(bench) == ["example.dev/theirs"]
+
+
+@pytest.mark.xfail(reason="a JSON patch whose test fails is 422, which counts as permanent", strict=True)
+async def test_a_finalizer_that_meets_another_writer_is_put_by_the_next_attempt() -> None:
+    bench = Bench()
+    uid = bench.application()["metadata"]["uid"]
+    read = bench.kube.get
+
+    async def get(ref: ObjectRef) -> Object | None:
+        found = await read(ref)
+        bench.application(metadata={"labels": {"written": "meanwhile"}})
+        return found
+
+    bench.kube.get = get
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).add_finalizer, FinalizerRequest(key=KEY, uid=uid))
+    assert refused.value.reason is Reason.API_CONFLICT
+
+
+async def test_the_object_of_another_life_is_left_alone() -> None:
+    bench = Bench()
+    bench.application(metadata={"finalizers": [FINALIZER]})
+    await bench.run(activities(bench).release_finalizer, FinalizerRequest(key=KEY, uid="an-earlier-one"))
+    assert finalizers(bench) == [FINALIZER]
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).add_finalizer, FinalizerRequest(key=KEY, uid="an-earlier-one"))
+    assert refused.value.reason is Reason.API_CONFLICT
+
+
+async def test_no_object_has_no_finalizer_to_take_off() -> None:
+    bench = Bench()
+    await bench.run(activities(bench).release_finalizer, FinalizerRequest(key=KEY, uid="u1"))
+    assert "patch" not in bench.kube.verbs()
+
+
+# -- content ---------------------------------------------------------------------------------------------------------
+
+
+async def test_download_pins_and_fetches() -> None:
+    bench = Bench()
+    found = await bench.run(activities(bench).download, DownloadRequest(key=KEY, source=SOURCE))
+    assert found.artifact.source == SOURCE
+    assert bench.packages.cache == {found.artifact.digest}
+
+
+async def test_a_repository_that_is_missing_may_still_come() -> None:
+    bench = Bench()
+    bench.kube = type(bench.kube)()
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).download, DownloadRequest(key=KEY, source=SOURCE))
+    assert refused.value.reason is Reason.REPOSITORY_NOT_FOUND
+    assert "'shelf'" in str(refused.value)
+
+
+async def test_install_switches_and_writes_down_what_to() -> None:
+    bench = Bench()
+    result = await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT))
+    assert bench.packages.installed == {"prod.web": ARTIFACT.digest}
+    assert bench.records.record.artifact == ARTIFACT
+    assert result.record == bench.records.stored[KEY][1]
+
+
+@pytest.mark.parametrize(("digest", "kept"), [(ARTIFACT.digest, True), ("sha256:0", False)])
+async def test_values_that_hooks_worked_out_end_with_their_version(digest: str, kept: bool) -> None:
+    bench = Bench()
+    patch = {"op": "add", "path": "/web/x", "value": 1}
+    ref = bench.records.put(artifact=Artifact(source=SOURCE, digest=digest), patches=(patch,))
+    await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT, record=ref))
+    assert bench.records.record.patches == ((patch,) if kept else ())
+
+
+@pytest.mark.xfail(reason="Contents.save takes the record of another uid for the one to be stored", strict=True)
+async def test_the_record_of_an_earlier_life_lends_its_content_and_no_values() -> None:
+    bench = Bench()
+    patch = {"op": "add", "path": "/web/x", "value": 1}
+    bench.records.put(uid="an-earlier-one", artifact=ARTIFACT, patches=(patch,), settings={"port": 1})
+    await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT))
+    assert (bench.records.record.uid, bench.records.record.patches, bench.records.record.settings) == ("u1", (), None)
+
+
+async def test_a_record_that_somebody_else_wrote_meanwhile_is_not_overwritten() -> None:
+    bench = Bench()
+    known = bench.records.put(artifact=ARTIFACT)
+    bench.contents._stored[KEY] = (bench.records.record, known)
+    bench.records.put(artifact=ARTIFACT, settings={"port": 9})
+    request = InstallRequest(key=KEY, uid="u1", artifact=Artifact(source=SOURCE, digest="sha256:2"), record=known)
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).install, request)
+    assert refused.value.reason is Reason.API_CONFLICT
+    assert bench.records.record.settings == {"port": 9}
+
+
+async def test_hooks_are_asked_once_for_each_content() -> None:
+    bench = Bench()
+    bench.packages.package = package(hook_files=("hooks/a", "hooks/b"))
+    steps = activities(bench)
+    for _ in range(2):
+        loaded = (await bench.run(steps.load, LoadRequest(key=KEY, artifact=ARTIFACT))).loaded
+        assert [hook.path for hook in loaded.hooks] == ["hooks/a", "hooks/b"]
+        assert loaded.artifact == ARTIFACT
+    assert bench.hooks.discovered == 1
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+async def apply(bench: Bench, **spec: Any) -> Any:
+    uid = bench.application(**spec)["metadata"]["uid"]
+    ref = bench.records.stored[KEY][1] if KEY in bench.records.stored else None
+    request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, record=ref)
+    return await bench.run(activities(bench).apply_settings, request)
+
+
+async def test_settings_are_applied_and_kept() -> None:
+    bench = Bench()
+    first = await apply(bench, settings={"port": 80})
+    assert bench.records.record.settings == {"port": 80}
+    assert bench.records.record.settings_digest == first.settings
+    second = await apply(bench, settings={"port": 81})
+    assert (first.settings, first.values) != (second.settings, second.values)
+
+
+async def test_invalid_settings_say_where_and_leave_what_was_applied() -> None:
+    bench = Bench()
+    await apply(bench, settings={"port": 80})
+    with pytest.raises(PermanentError) as refused:
+        await apply(bench, settings={"port": 0})
+    assert refused.value.reason is Reason.VALIDATION_FAILED
+    assert "settings.port" in str(refused.value)
+    assert bench.records.record.settings == {"port": 80}
+
+
+async def test_what_comes_from_a_secret_is_not_shown_when_it_is_refused() -> None:
+    bench = Bench()
+    bench.kube.put(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "more", "namespace": "prod"},
+            "stringData": {"values.yaml": "port: canary-4711"},
+        }
+    )
+    with pytest.raises(PermanentError) as refused:
+        await apply(bench, valuesFrom=[{"kind": "Secret", "name": "more"}])
+    assert "settings.port" in str(refused.value)
+    assert "canary" not in str(refused.value)
+
+
+async def test_a_reference_that_is_missing_may_still_come_unless_it_is_optional() -> None:
+    bench = Bench()
+    reference: dict[str, Any] = {"kind": "ConfigMap", "name": "more"}
+    with pytest.raises(TransientError) as refused:
+        await apply(bench, valuesFrom=[reference])
+    assert refused.value.reason is Reason.VALUES_SOURCE_NOT_FOUND
+    await apply(bench, valuesFrom=[{**reference, "optional": True}])
+    assert bench.records.record.settings == {}
+
+
+async def test_values_that_follow_from_valid_settings_are_checked_too() -> None:
+    bench = Bench()
+    bench.packages.package = package(
+        values_schema={"type": "object", "properties": {"port": {"type": "integer", "maximum": 1000}}}
+    )
+    with pytest.raises(PermanentError) as refused:
+        await apply(bench, settings={"port": 2000})
+    assert "values.port" in str(refused.value)
+
+
+async def test_settings_of_an_object_that_was_replaced_are_not_applied() -> None:
+    bench = Bench()
+    bench.application()
+    request = SettingsRequest(key=KEY, uid="an-earlier-one", artifact=ARTIFACT)
+    with pytest.raises(TransientError) as refused:
+        await bench.run(activities(bench).apply_settings, request)
+    assert refused.value.reason is Reason.API_CONFLICT
+    assert bench.records.stored == {}
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+async def test_cleaning_up_drops_files_account_and_record_and_may_be_repeated() -> None:
+    bench = Bench()
+    bench.records.put(artifact=ARTIFACT)
+    bench.packages.installed["prod.web"] = ARTIFACT.digest
+    bench.access.accounts.add(("prod", hook_account_name(KEY)))
+    for _ in range(2):
+        await bench.run(activities(bench).clean_up, PackageRequest(key=KEY))
+    assert (bench.records.stored, bench.packages.installed, bench.access.accounts) == ({}, {}, set())
