@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
-from workflows.life import Life
+from workflows.life import ORDER, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
+from windlass.domain.conditions import Status, Type, find
 from windlass.domain.errors import PermanentError, Reason
 from windlass.domain.package import Binding
 
@@ -182,13 +183,37 @@ async def test_a_failed_look_after_a_removal_does_not_miss_the_next_object(life:
     hold = life.world.hold("package.release_finalizer")
     await life.change(deleting=True)
     await hold.started.wait()
-    life.world.fail("package.observe", PermanentError(Reason.FORBIDDEN, "may not read applications"))
-    life.world.change(uid="u2", deleting=False, finalizer=False)
+    life.world.fail("package.observe", *[PermanentError(Reason.FORBIDDEN, "may not read applications")] * 2)
+    # The one signal that tells of the next object comes before the old life has ended; there is no other.
+    await life.change(uid="u2", deleting=False, finalizer=False)
     hold.release()
-    await eventually(lambda: life.world.log[-1] == "observe", 5)
-    await life.changed()
     assert (await life.rests()).version == "1"
     assert life.world.statuses[-1].uid == "u2"
+
+
+async def test_an_object_that_was_replaced_unseen_begins_with_nothing_said_and_no_orders(life: Life) -> None:
+    await life.changed()
+    await life.rests()
+    await life.lifecycles.pause(life.key, ORDER)
+    await life.rests("Paused")
+    life.world.log.clear()
+    life.world.statuses.clear()
+    hold = life.world.hold("helm.upgrade_release")
+    await life.change(uid="u2", finalizer=False)
+    await hold.started.wait()
+    first = (await eventually(lambda: life.world.statuses, 5))[0].status
+    assert {c.type for c in first.conditions or [] if c.status == "True"}.isdisjoint({"Ready", "HooksProcessed"})
+    hold.release()
+    status = await life.rests()
+    assert status.orders == ()
+    assert find(status.conditions, Type.READY).status is Status.TRUE
+    assert life.world.steps() == [
+        "add_finalizer",
+        "install 1",
+        "load 1",
+        "apply_settings s1",
+        "upgrade_release 1:s1",
+    ]
 
 
 @pytest.mark.parametrize("at", ["package.observe", "helm.upgrade_release", "status.write", "hook.run", "rest"])
