@@ -36,10 +36,14 @@ class Content:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """The state Secret of one life; ``ref`` is None while there is no Secret."""
+    """The state Secret of one life; ``ref`` is None while there is no Secret.
+
+    ``inherited`` says that what is stored is of an earlier life; ``record`` is what of it still holds.
+    """
 
     record: PackageRecord
     ref: RecordRef | None
+    inherited: bool = False
 
 
 class Contents:
@@ -76,9 +80,10 @@ class Contents:
         if stored is None:
             return State(record=PackageRecord(uid=uid), ref=None)
         record, ref = stored
-        if record.uid != uid:
+        inherited = record.uid != uid
+        if inherited:
             record = PackageRecord(uid=uid, artifact=record.artifact, released=record.released)
-        return State(record=record, ref=ref)
+        return State(record=record, ref=ref, inherited=inherited)
 
     async def save(self, key: PackageKey, state: State, record: PackageRecord) -> State:
         """Store ``record`` unless it is what is stored already.
@@ -86,7 +91,7 @@ class Contents:
         Raises:
             TransientError: API_CONFLICT, somebody else has stored another one; the next attempt reads it.
         """
-        if state.ref is not None and record == state.record:
+        if state.ref is not None and record == state.record and not state.inherited:
             return state
         self._stored.pop(key, None)
         ref = await self._records.save(key, record, state.ref)

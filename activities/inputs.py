@@ -22,7 +22,10 @@ _IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configurat
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """One entry of ``spec.valuesFrom`` and the text it names, None if the object or the key is missing."""
+    """One entry of ``spec.valuesFrom`` and what is stored under its key, None if the object or the key is missing.
+
+    The text of a Secret is base64, as stored: a look at it never fails.
+    """
 
     entry: ValuesReference
     text: str | None
@@ -79,7 +82,7 @@ class Inputs:
                     f"spec.valuesFrom: {_where(reference.entry)} does not exist",
                     hint="create it, or set `optional: true`",
                 )
-            merged = merge(merged, _values_of(reference.entry, reference.text))
+            merged = merge(merged, _values_of(reference.entry, _decoded(reference)))
         return merge(merged, self.application.spec.settings)
 
     def concealed(self) -> Values:
@@ -87,7 +90,7 @@ class Inputs:
         merged: Values = {}
         for reference in self.references:
             if reference.entry.kind == "Secret" and reference.text is not None:
-                merged = merge(merged, _values_of(reference.entry, reference.text))
+                merged = merge(merged, _values_of(reference.entry, _decoded(reference)))
         return merged
 
 
@@ -149,18 +152,27 @@ def _text(entry: ValuesReference, obj: Object | None) -> str | None:
     if obj is None:
         return None
     data = cast("dict[str, Any]", obj.get("data") or {})
-    value = data.get(entry.key)
-    if value is None or entry.kind == "ConfigMap":
-        return value
+    return data.get(entry.key)
+
+
+def _decoded(reference: Reference) -> str:
+    """Return the text as a person wrote it; what a Secret holds is decoded here, where a fault of it is told.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED, it is not UTF-8.
+    """
+    stored = reference.text or ""
+    if reference.entry.kind == "ConfigMap":
+        return stored
     try:
-        return base64.b64decode(value, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError) as error:
+        return base64.b64decode(stored, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
         raise PermanentError(
             Reason.VALIDATION_FAILED,
-            f"spec.valuesFrom: {_where(entry)} is not UTF-8 text",
+            f"spec.valuesFrom: {_where(reference.entry)} is not UTF-8 text",
             hint="store settings as YAML text",
             actor=Actor.USER,
-        ) from error
+        ) from None
 
 
 def _values_of(entry: ValuesReference, text: str) -> Values:

@@ -136,9 +136,6 @@ class PackageActivities:
         await self._records.delete(key)
 
     async def _patch_finalizers(self, request: FinalizerRequest, obj: dict[str, Any], wanted: list[str]) -> None:
-        patch = [
-            {"op": "test", "path": "/metadata/uid", "value": request.uid},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]},
-            {"op": "add", "path": "/metadata/finalizers", "value": wanted},
-        ]
-        await self._kube.patch(object_ref(request.key), patch, kind="json")
+        # The resourceVersion pins the very object that was read; another writer in between is a conflict, tried again.
+        patch = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], "finalizers": wanted}}
+        await self._kube.patch(object_ref(request.key), patch, kind="merge")

@@ -58,7 +58,6 @@ async def test_the_finalizer_is_taken_off_and_others_stay() -> None:
     assert finalizers(bench) == ["example.dev/theirs"]
 
 
-@pytest.mark.xfail(reason="a JSON patch whose test fails is 422, which counts as permanent", strict=True)
 async def test_a_finalizer_that_meets_another_writer_is_put_by_the_next_attempt() -> None:
     bench = Bench()
     uid = bench.application()["metadata"]["uid"]
@@ -127,7 +126,6 @@ async def test_values_that_hooks_worked_out_end_with_their_version(digest: str, 
     assert bench.records.record.patches == ((patch,) if kept else ())
 
 
-@pytest.mark.xfail(reason="Contents.save takes the record of another uid for the one to be stored", strict=True)
 async def test_the_record_of_an_earlier_life_lends_its_content_and_no_values() -> None:
     bench = Bench()
     patch = {"op": "add", "path": "/web/x", "value": 1}
