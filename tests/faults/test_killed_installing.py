@@ -3,84 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
-
-from windlass.domain.ids import FINALIZER
-
-RECORD_MADE = "POST .*{record}$"
-RECORD = "PUT .*{record}$"
-
-POINTS = [
-    Point(name="observe", at="GET .*{app}$"),
-    Point(name="add-finalizer", at="PATCH .*{app}$"),
-    Point(name="finalizer-added", at="PATCH .*{app}$", answered=True),
-    Point(name="download", passing=("PATCH .*{app}$",), at="GET .*{repository}$", activity="package.download"),
-    Point(name="install", at=RECORD_MADE),
-    Point(name="installed", at=RECORD_MADE, answered=True),
-    Point(name="load", hook="config"),
-    Point(name="apply-settings", passing=(RECORD_MADE,), at=RECORD),
-    Point(name="settings-applied", passing=(RECORD_MADE,), at=RECORD, answered=True),
-    Point(name="startup", hook="onStartup", activity="hook.run", again="onStartup"),
-    Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
-    Point(
-        name="before-helm-journalled",
-        at=RECORD,
-        after="beforeHelm finished 1.0.0",
-        answered=True,
-        activity="hook.run",
-    ),
-    Point(
-        name="pending-install",
-        at="(POST|PUT|PATCH) .*/configmaps/{release}$",
-        activity="helm.upgrade_release",
-        status="pending-install",
-        revisions=("failed", "deployed"),
-    ),
-    Point(name="awaiting", gated=True, activity="helm.upgrade_release", status="deployed"),
-    Point(name="after-helm", hook="afterHelm", activity="hook.run", status="deployed", again="afterHelm"),
-    Point(
-        name="after-helm-journalled",
-        at=RECORD,
-        after="afterHelm finished 1.0.0",
-        answered=True,
-        activity="hook.run",
-        status="deployed",
-    ),
-    Point(
-        name="status-written",
-        at="PATCH .*{app}/status$",
-        after="afterHelm finished 1.0.0",
-        answered=True,
-        status="deployed",
-    ),
-]
+from faults.installing import ASKED, check_gone_on, killed_at
+from faults.points import RESTART_SECONDS, Field, Point
 
 
 @pytest.fixture(scope="module")
 async def killed(field: Field) -> Field:
     """Every package at its point, the worker killed and started again, everything ready."""
-
-    async def ready(one: Placed) -> None:
-        await field.installation.ready(one.point.name, "1.0.0", within=WAIT_SECONDS)
-
-    await field.place(POINTS, "1.0.0")
-    field.start()
-    await field.reach(lambda one: one.want("1.0.0"))
-    await field.kill_and_restart(ready)
-    return field
+    return await killed_at(field, ASKED)
 
 
-@pytest.mark.parametrize("point", [pytest.param(one, id=one.name) for one in POINTS])
+@pytest.mark.parametrize("point", [pytest.param(one, id=one.name) for one in ASKED])
 async def test_an_installation_goes_on(killed: Field, point: Point) -> None:
-    one = killed.placed[point.name]
-    obj = await killed.installation.object(point.name)
-    assert obj is not None
-    assert FINALIZER in obj["metadata"]["finalizers"]
-    assert await one.revisions() == (point.revisions or ("deployed",))
-    config = await killed.installation.get("ConfigMap", one.names["release"])
-    assert config is not None
-    assert config["data"]["version"] == "1.0.0"
-    assert one.subject.journal() == one.expected_journal("onStartup", "beforeHelm", "afterHelm")
+    await check_gone_on(killed, point)
 
 
 def test_all_installations_go_on_in_time(killed: Field) -> None:
