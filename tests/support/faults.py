@@ -134,6 +134,9 @@ class HoldingProxy:
             for task in connections:
                 task.cancel()
             await asyncio.gather(*connections, return_exceptions=True)
+            # A client that was killed in mid handshake has no task of ours; its transport is given up here.
+            server.abort_clients()
+            await server.wait_closed()
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         """Carry one connection until either side closes it."""
