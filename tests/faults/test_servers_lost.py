@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 
@@ -58,24 +57,6 @@ async def check_installed(field: Field, one: Placed) -> None:
     assert not [line for line in journal if "meets" in line], "two runs of hooks of one package met"
     ended = [line.split(" ")[0] for line in journal if " finished " in line]
     assert ended == (["onStartup", "beforeHelm", "afterHelm"] if one.subject.has_hooks else [])
-
-
-async def test_temporal_is_killed_during_installations(own_stack: Stack, own_field: Field) -> None:
-    await in_the_middle(own_field)
-    os.kill(own_stack.pids["temporal"], signal.SIGSTOP)
-    await asyncio.sleep(FROZEN)  # the length of the fault, not a wait for something
-    await killed(own_stack, "temporal")
-    # Held until the next attempt has begun: the one that Temporal gave up must be ended by then, not finish beside it.
-    hook, helm = own_field.placed["before-helm"], own_field.placed["pending-install"]
-    await eventually(lambda: hook.subject.journal().count("beforeHelm started 1.0.0") == 2, WAIT_SECONDS)
-
-    async def healed() -> bool:
-        return await helm.revisions() == ("failed", "pending-install")
-
-    await eventually(healed, WAIT_SECONDS)
-    await own_field.let_go()
-    for one in own_field.placed.values():
-        await check_installed(own_field, one)
 
 
 async def test_the_api_server_is_killed_during_installations(own_stack: Stack, own_field: Field) -> None:
