@@ -15,7 +15,9 @@ from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import Artifact, Package, Values
 from windlass.domain.schema import Schemas, prepare_schemas
 from windlass.domain.values import compute_values
-from windlass.ports import Kube, Packages, Records
+from windlass.ports.kube import Kube
+from windlass.ports.packages import Packages
+from windlass.ports.records import Records
 
 VALUES_ROOT: Final = "values"
 """What paths in errors about merged values start with."""

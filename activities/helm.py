@@ -19,8 +19,10 @@ from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import release_values
-from windlass.ports import Clock, Helm, Kube, ObjectRef, Readiness, ReleaseOutcome, ReleaseRef
-from windlass.ports import ReleaseRequest as HelmRequest
+from windlass.ports.clock import Clock
+from windlass.ports.helm import Helm, ReleaseOutcome, ReleaseRef
+from windlass.ports.helm import ReleaseRequest as HelmRequest
+from windlass.ports.kube import Kube, ObjectRef, Readiness
 
 KEEP = "helm.sh/resource-policy"
 """Helm's annotation for objects that outlive their release."""

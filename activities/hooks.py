@@ -22,7 +22,7 @@ from windlass.domain.patch_operations import parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
 from windlass.domain.values import base_values, camel_key
-from windlass.ports import HookAccess, HookOutput, HookPatchers, HookRun, Hooks
+from windlass.ports.hooks import HookAccess, HookOutput, HookPatchers, HookRun, Hooks
 
 TEARDOWN = frozenset({Binding.BEFORE_DELETE_HELM, Binding.AFTER_DELETE_HELM})
 """Hooks of a removal run with what is left, also when somebody has deleted the state Secret."""

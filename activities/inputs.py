@@ -15,7 +15,8 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Source, Values
 from windlass.domain.tree import merge
-from windlass.ports import Kube, Object, ObjectRef, Repository
+from windlass.ports.kube import Kube, Object, ObjectRef
+from windlass.ports.packages import Repository
 
 _IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 

@@ -10,7 +10,8 @@ from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
 from windlass.domain.lifecycle import Desired
-from windlass.ports import Kube, ObjectRef, Records
+from windlass.ports.kube import Kube, ObjectRef
+from windlass.ports.records import Records
 
 
 def object_ref(key: PackageKey) -> ObjectRef:

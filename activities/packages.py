@@ -28,7 +28,10 @@ from windlass.domain.lifecycle import Loaded
 from windlass.domain.package import Hook
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import check_settings
-from windlass.ports import HookAccess, Hooks, Kube, Packages, Records
+from windlass.ports.hooks import HookAccess, Hooks
+from windlass.ports.kube import Kube
+from windlass.ports.packages import Packages
+from windlass.ports.records import Records
 
 
 class PackageActivities:

@@ -10,7 +10,8 @@ from windlass.contracts.objects import ProgressStatus
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.readiness import Progress
-from windlass.ports import Clock, Kube, Object
+from windlass.ports.clock import Clock
+from windlass.ports.kube import Kube, Object
 
 FIELD_MANAGER: Final = "windlass-progress"
 EVERY: Final = 1.0

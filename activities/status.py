@@ -13,7 +13,8 @@ from windlass.contracts.objects import ApplicationStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION
-from windlass.ports import EventLog, EventNote, Kube, Object
+from windlass.ports.events import EventLog, EventNote
+from windlass.ports.kube import Kube, Object
 
 FIELD_MANAGER: Final = "windlass"
 

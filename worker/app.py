@@ -33,7 +33,8 @@ from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.packages.store import PackageStore
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, package_workflow_prefix, task_queue
-from windlass.ports import Kube, Packages
+from windlass.ports.kube import Kube
+from windlass.ports.packages import Packages
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
 from windlass.worker.sandbox import workflow_runner

@@ -27,7 +27,7 @@ from windlass.domain.ids import (
     package_of,
     package_workflow_id,
 )
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.signals import SignalQueue
 

@@ -18,19 +18,11 @@ from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Artifact, Binding, Definition, Hook, Package, Source
 from windlass.domain.readiness import Progress
-from windlass.ports import (
-    EventNote,
-    HookOutput,
-    HookRun,
-    Object,
-    ObjectRef,
-    OnProgress,
-    Release,
-    ReleaseOutcome,
-    ReleaseRef,
-    ReleaseRequest,
-    Repository,
-)
+from windlass.ports.events import EventNote
+from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.hooks import HookOutput, HookRun
+from windlass.ports.kube import Object, ObjectRef, OnProgress
+from windlass.ports.packages import Repository
 
 KEY = PackageKey(namespace="prod", name="web")
 DIGEST_KEY = b"0123456789abcdef0123456789abcdef"

@@ -11,7 +11,7 @@ from windlass.activities.helm import KEEP, HelmActivities
 from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 
 def activities(bench: Bench) -> HelmActivities:

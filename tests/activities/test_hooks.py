@@ -12,7 +12,7 @@ from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import hook_account_name
 from windlass.domain.package import Binding
-from windlass.ports import HookOutput
+from windlass.ports.hooks import HookOutput
 
 CREATE = {
     "operation": "Create",

@@ -17,7 +17,7 @@ from windlass.contracts.steps import (
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import FINALIZER, hook_account_name
 from windlass.domain.package import Artifact
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 
 def activities(bench: Bench) -> PackageActivities:

@@ -11,7 +11,7 @@ from windlass.contracts.objects import ApplicationStatus, WorkflowStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.readiness import Progress
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 STATUS = ApplicationStatus(
     phase="Running", step="Idle", workflow=WorkflowStatus(id="windlass/package/prod.web", run_id="r1")

@@ -17,7 +17,7 @@ from windlass.cli.context import Context
 from windlass.cli.values import HIDDEN, release_values
 from windlass.contracts.objects import Application
 from windlass.domain.errors import PermanentError
-from windlass.ports import Object, ObjectList
+from windlass.ports.kube import Object, ObjectList
 
 SETTINGS = {
     "type": "object",

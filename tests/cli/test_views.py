@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from windlass.cli.views import SHOWN, WIDE, description, list_table, version_text
 from windlass.contracts.objects import Application
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)
 DIGEST: Final = "sha256:" + "0123456789ab" * 5 + "cdef"

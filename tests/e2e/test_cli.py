@@ -22,7 +22,7 @@ from support.running import packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 LIMIT: Final = 60.0
 CANARY: Final = "canary-of-the-cli"

@@ -9,7 +9,7 @@ import yaml
 from support.installation import Installation, condition
 from support.waiting import eventually
 from windlass.domain.ids import INSTALLATION_LABEL
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -14,7 +14,7 @@ from support.installation import CONFIG_MAP, GREETING, Installation, condition, 
 from support.running import keep, packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 CANARY = "canary-of-the-worker"
 

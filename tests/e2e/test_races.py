@@ -14,7 +14,7 @@ from support.running import application_ref, keep, packages, revisions, running,
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION, package_workflow_id, record_name
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 SUPERSEDED_SECONDS = 10.0
 """Seconds in which a wait that would last ten minutes makes way for what is wanted now."""

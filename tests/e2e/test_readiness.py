@@ -12,7 +12,7 @@ import pytest
 from support.installation import Installation, condition, write_package
 from support.running import packages, revisions, running
 from windlass.devstack.stack import Stack
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 NAME = '{{ .Release.Name | replace "." "-" }}'
 SELECTED = {"selector": {"matchLabels": {"app": NAME}}}

@@ -20,7 +20,7 @@ from support.installation import GREETING, Installation, write_package
 from support.running import events, packages, running
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 SETTING = "canary-in-a-setting"
 TEXT = "canary-as-one-text"

@@ -15,7 +15,7 @@ from support.installation import Installation, condition, write_package
 from support.running import keep, packages, revisions, running
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 CHANGE_SECONDS = 5.0
 """Seconds from the write of a ConfigMap or Secret to the release with it; "within seconds" on a busy machine."""

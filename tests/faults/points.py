@@ -24,7 +24,7 @@ from windlass.domain.ids import (
     record_name,
     release_name,
 )
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 REACHED_WITHIN = 60.0
 """Seconds until every package stands at its point; several seconds of work on a busy machine."""

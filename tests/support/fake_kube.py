@@ -27,7 +27,7 @@ import jsonpatch
 import jsonpointer
 
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.ports import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
 CREATED_AT = "2026-01-01T00:00:00Z"
 DELETED_AT = "2026-01-01T00:01:00Z"

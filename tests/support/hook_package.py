@@ -9,7 +9,7 @@ from typing import Any
 
 from windlass.domain.hooks import binding_context
 from windlass.domain.package import Binding, Hook
-from windlass.ports import HookRun
+from windlass.ports.hooks import HookRun
 
 type Logged = list[MutableMapping[str, Any]]
 

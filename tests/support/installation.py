@@ -22,7 +22,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION, FINALIZER, INSTALLATION_LABEL, PackageKey, package_workflow_id
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring

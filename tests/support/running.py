@@ -13,7 +13,7 @@ from support.installation import Installation, installed
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 
 @asynccontextmanager

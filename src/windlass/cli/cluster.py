@@ -14,7 +14,8 @@ from windlass.cli.context import Context
 from windlass.contracts.objects import Application
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, PackageKey
-from windlass.ports import ObjectRef, ReleaseRef
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import ObjectRef
 
 if TYPE_CHECKING:
     from windlass.adapters.kube.client import KubeClient

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from windlass.cli.cluster import condition
 from windlass.cli.demo_stage import Finding, Look, Stage
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 LEFT_BEHIND = (
     ("apps/v1", "Deployment"),

@@ -13,7 +13,7 @@ from windlass.cli.demo_model import Fact, Mark
 from windlass.cli.demo_stage import Finding, Stage
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, lease_name
 from windlass.domain.ids import MODULE_NAMESPACE as SYSTEM_NAMESPACE
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 INSTALLATION: Final = "windlass-demo"
 """An installation of its own: no other worker on the same stack may go on with what the demo interrupts."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from windlass.cli.cluster import Object, condition, created, event_time
 from windlass.cli.output import age, coloured, rows
 from windlass.contracts.objects import Application
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

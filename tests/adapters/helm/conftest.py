@@ -13,7 +13,8 @@ from adapters.helm.scenes import FIRST, Charts, Cluster, Requests, write_chart
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
-from windlass.ports import ObjectRef, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import ReleaseRef, ReleaseRequest
+from windlass.ports.kube import ObjectRef
 
 
 @pytest.fixture(scope="session")

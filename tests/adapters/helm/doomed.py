@@ -10,7 +10,7 @@ from typing import Any
 
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
-from windlass.ports import ReleaseRef, ReleaseRequest
+from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
 
 async def main(order: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
-from windlass.ports import Object, ObjectRef, ReleaseRequest
+from windlass.ports.helm import ReleaseRequest
+from windlass.ports.kube import Object, ObjectRef
 
 FIRST = "sha256:" + "1" * 64
 SECOND = "sha256:" + "2" * 64

@@ -15,7 +15,7 @@ from windlass.adapters.helm import manifest
 from windlass.adapters.helm.record import APPLIED, decode, mark_failed
 from windlass.adapters.helm.staging import staged
 from windlass.domain.errors import Actor, PermanentError
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 
 def stage(tmp_path: Path, text: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref
 from windlass.domain.errors import PermanentError, TransientError
-from windlass.ports import ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import ReleaseOutcome, ReleaseRef, ReleaseRequest
 
 pytestmark = pytest.mark.stack
 

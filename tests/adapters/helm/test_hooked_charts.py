@@ -12,7 +12,7 @@ from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, co
 from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Reason, TransientError
-from windlass.ports import ReleaseRef
+from windlass.ports.helm import ReleaseRef
 
 pytestmark = pytest.mark.stack
 

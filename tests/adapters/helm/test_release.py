@@ -11,7 +11,8 @@ from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, confi
 from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.ports import ObjectRef, ReleaseRef
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import ObjectRef
 
 pytestmark = pytest.mark.stack
 

@@ -13,7 +13,7 @@ import pytest
 from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, config_map
 
 from windlass.adapters.helm.client import HelmClient
-from windlass.ports import ReleaseOutcome, ReleaseRequest
+from windlass.ports.helm import ReleaseOutcome, ReleaseRequest
 
 pytestmark = pytest.mark.stack
 

@@ -18,7 +18,7 @@ from windlass.adapters.hooks.runfiles import (
     OutputError,
     RunFiles,
 )
-from windlass.ports import HookOutput
+from windlass.ports.hooks import HookOutput
 
 type Written = Callable[[str, str | bytes], HookOutput]
 

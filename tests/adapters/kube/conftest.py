@@ -10,7 +10,7 @@ import pytest_asyncio
 from support.scripted_api import ScriptedApi, scripted_api
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 
 @pytest_asyncio.fixture(scope="session")

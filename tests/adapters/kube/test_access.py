@@ -12,7 +12,7 @@ from support.waiting import eventually
 from windlass.adapters.kube.access import TOKEN_SECONDS, KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

@@ -13,7 +13,7 @@ from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.ports import Object, ObjectRef, WatchExpiredError
+from windlass.ports.kube import Object, ObjectRef, WatchExpiredError
 
 
 def config_map(namespace: str, name: str = "it", **data: str) -> Object:

@@ -8,7 +8,8 @@ import pytest
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import CONTROLLER, NOTE_MAX, KubeEventLog
 from windlass.domain.errors import Reason, TransientError
-from windlass.ports import EventNote, Kube, ObjectRef
+from windlass.ports.events import EventNote
+from windlass.ports.kube import Kube, ObjectRef
 
 
 def note(namespace: str, **fields: Any) -> EventNote:

@@ -14,7 +14,7 @@ from support.fake_kube import FakeKube
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.ports import Kube, Object, ObjectRef, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Kube, Object, ObjectRef, WatchEvent, WatchExpiredError
 
 
 @pytest_asyncio.fixture(params=["fake", "real"])

@@ -14,7 +14,7 @@ from support.scripted_api import ScriptedApi, answer, stream
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.adapters.kube.transport import CONCURRENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.ports import Object, ObjectRef, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Object, ObjectRef, WatchEvent, WatchExpiredError
 
 REF = ObjectRef(api_version="v1", kind="ConfigMap", namespace="shop", name="it")
 SECRET: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "shop", "name": "it"}}

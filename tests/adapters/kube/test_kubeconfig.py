@@ -16,7 +16,7 @@ from windlass.adapters.kube import kubeconfig
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 REF = ObjectRef(api_version="v1", kind="ConfigMap", namespace="shop", name="it")
 

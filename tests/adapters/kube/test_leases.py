@@ -12,7 +12,7 @@ from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import LeaseLostError, held
 from windlass.domain.errors import Reason, TransientError
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 DURATION = 2.0
 

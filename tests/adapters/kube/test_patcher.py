@@ -11,7 +11,7 @@ from support.fake_kube import FakeKube
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.patcher import KubePatcher
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 type Execute = Callable[..., Awaitable[None]]
 

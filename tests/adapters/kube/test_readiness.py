@@ -14,7 +14,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.readiness import Progress
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 SELECTED = {"selector": {"matchLabels": {"app": "it"}}}
 

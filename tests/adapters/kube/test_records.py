@@ -18,7 +18,7 @@ from windlass.domain.digests import keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import Kind, PackageKey, record_name
 from windlass.domain.package import Artifact, Source
-from windlass.ports import ObjectRef
+from windlass.ports.kube import ObjectRef
 
 DIGEST_KEY = b"d" * 32
 KEY = PackageKey(namespace="prod", name="billing")

@@ -22,7 +22,7 @@ from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.store import PackageStore
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.package import Artifact, Source
-from windlass.ports import Repository
+from windlass.ports.packages import Repository
 
 SOURCE = Source(repository="repo", package="webapp", version="1.0.0")
 

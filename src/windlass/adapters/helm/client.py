@@ -24,7 +24,8 @@ from windlass.adapters.helm.storage import Storage
 from windlass.domain import releases
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.releases import Heal, Operation, Plan, Revision
-from windlass.ports import Kube, ObjectRef, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.kube import Kube, ObjectRef
 
 POOL_SIZE: Final = 4
 

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from windlass.ports import Kube, ObjectRef
+from windlass.ports.kube import Kube, ObjectRef
 
 _KEEP: Final = ("helm.sh/resource-policy", "keep")
 # Every scalar stays text: a name written as `123` is the name "123", and YAML 1.1 oddities such as a bare `=` pass.

@@ -16,7 +16,7 @@ from windlass.adapters.helm.staging import staged
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.package import Values
 from windlass.domain.releases import Operation
-from windlass.ports import ReleaseRef, ReleaseRequest
+from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
 UNINSTALL_SECONDS: Final = 300.0
 """Bounds one uninstall, its Helm hooks included; waiting for the objects to be gone is not part of it."""

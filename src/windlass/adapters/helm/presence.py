@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from windlass.ports import Kube, Object, ObjectRef, ReleaseRef
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 _LIST_FROM: Final = 6
 """From so many objects of one kind in one namespace on, one list of metadata is cheaper than single reads."""

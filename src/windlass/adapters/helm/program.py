@@ -14,7 +14,7 @@ from windlass.adapters.helm import leash
 from windlass.adapters.helm.process import Tail, finish
 from windlass.adapters.helm.protocol import HelmFailedError
 from windlass.domain.package import Values
-from windlass.ports import ReleaseRef
+from windlass.ports.helm import ReleaseRef
 
 _MAX_OUTPUT: Final = 64 * 1024 * 1024
 

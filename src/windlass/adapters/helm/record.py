@@ -16,7 +16,7 @@ import yaml
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.manifest import Entry
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.ports import Object
+from windlass.ports.kube import Object
 
 APPLIED: Final = "windlass.dev/applied"
 """Annotation of the stored chart that names the digest of chart and values it was made from."""

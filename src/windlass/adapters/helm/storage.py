@@ -9,7 +9,8 @@ from typing import Any, Final
 from windlass.adapters.helm import record
 from windlass.adapters.helm.record import Record
 from windlass.domain.releases import Revision
-from windlass.ports import Kube, ObjectRef, ReleaseRef
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import Kube, ObjectRef
 
 SWEPT: Final = "windlass.dev/swept"
 """Label of an unfinished revision's record: what it left in the cluster has been looked for and deleted."""

@@ -14,7 +14,7 @@ from windlass.adapters.hooks.runfiles import (
     RunFiles,
 )
 from windlass.domain.documents import DocumentError, is_list, is_object, parse_documents, parse_json_stream
-from windlass.ports import HookOutput
+from windlass.ports.hooks import HookOutput
 
 METRIC_ACTIONS: Final = frozenset({"add", "set", "observe", "expire"})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windlass.ports import HookRun
+from windlass.ports.hooks import HookRun
 
 MAX_OUTPUT: Final = 4 * 1024 * 1024
 """Bytes of one file written by a hook; one object of the API server has at most 1.5 MiB."""

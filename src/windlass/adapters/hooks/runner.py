@@ -25,7 +25,7 @@ from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import failure_reason, parse_config
 from windlass.domain.package import Hook
-from windlass.ports import HookOutput, HookRun
+from windlass.ports.hooks import HookOutput, HookRun
 
 DISCOVERY_TIMEOUT: Final = 10.0
 """Seconds a hook has to answer ``--config``."""

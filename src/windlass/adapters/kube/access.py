@@ -15,7 +15,7 @@ import yaml
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.ports import Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 DEFAULT_ROLE: Final = "windlass-hooks"
 TOKEN_SECONDS: Final = 3600

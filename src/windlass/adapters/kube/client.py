@@ -19,7 +19,7 @@ from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
 from windlass.adapters.kube.transport import Answer, Transport
 from windlass.domain.errors import WindlassError
-from windlass.ports import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
 PAGE: Final = 500
 """Objects per page of a list, as in client-go."""

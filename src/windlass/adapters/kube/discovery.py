@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, cast
 
-from windlass.ports import ResourceInfo
+from windlass.ports.kube import ResourceInfo
 
 CORE: Final = "v1"
 

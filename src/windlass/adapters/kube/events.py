@@ -9,7 +9,8 @@ from typing import Final
 
 from windlass.domain.errors import Reason, TransientError, cap
 from windlass.domain.ids import shorten
-from windlass.ports import EventNote, Kube, Object
+from windlass.ports.events import EventNote
+from windlass.ports.kube import Kube, Object
 
 CONTROLLER: Final = "windlass.dev/windlass"
 INSTANCE: Final = "windlass"

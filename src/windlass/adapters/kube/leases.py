@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.domain.errors import Reason, TransientError, WindlassError
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 _API_VERSION: Final = "coordination.k8s.io/v1"
 _RENEWALS: Final = 3

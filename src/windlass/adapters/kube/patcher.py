@@ -18,7 +18,8 @@ from windlass.domain.patch_operations import (
     parse_operations,
     resolved,
 )
-from windlass.ports import Kube, Object, ObjectPatcher, ObjectRef
+from windlass.ports.hooks import ObjectPatcher
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 DELETE_TIMEOUT: Final = 20.0
 """Seconds that a foreground deletion is waited for (reference: hooks.md section 6)."""

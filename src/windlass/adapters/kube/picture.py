@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.domain.readiness import exists_only
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 _BACKOFF_MAX: Final = 5.0  # somebody waits: a kind whose CRD has just come must not cost half a minute
 

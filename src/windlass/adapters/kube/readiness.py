@@ -19,7 +19,7 @@ from windlass.domain.readiness import (
     summarise,
     waits_for_consumer,
 )
-from windlass.ports import Kube, Object, ObjectRef, OnProgress
+from windlass.ports.kube import Kube, Object, ObjectRef, OnProgress
 
 PROGRESS_SECONDS: Final = 1.0
 """At most one report in so many seconds, and only when something has changed."""

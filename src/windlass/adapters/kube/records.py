@@ -19,7 +19,7 @@ from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import canonical_json, keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import GROUP, INSTALLATION_LABEL, PackageKey, package_label, record_name
-from windlass.ports import Kube, Object, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 SECRET_TYPE: Final = f"{GROUP}/record"
 PACKAGE_LABEL: Final = f"{GROUP}/package"

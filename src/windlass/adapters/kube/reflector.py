@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from windlass.domain.errors import WindlassError
-from windlass.ports import Kube, Object, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Kube, Object, WatchEvent, WatchExpiredError
 
 BACKOFF_FIRST: Final = 0.5
 BACKOFF_FACTOR: Final = 1.5

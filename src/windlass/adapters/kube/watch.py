@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from windlass.adapters.kube import failures
 from windlass.adapters.kube.failures import Call
-from windlass.ports import Object, WatchEvent, WatchExpiredError
+from windlass.ports.kube import Object, WatchEvent, WatchExpiredError
 
 _TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
 

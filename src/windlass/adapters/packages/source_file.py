@@ -18,7 +18,7 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import is_dns_label
 from windlass.domain.package import Source
 from windlass.domain.versions import VersionRangeError, parse_exact
-from windlass.ports import Repository
+from windlass.ports.packages import Repository
 
 ARCHIVE: Final = ".tgz"
 """How the names of archives end."""

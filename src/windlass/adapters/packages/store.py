@@ -18,7 +18,7 @@ from windlass.adapters.packages.entries import Limits
 from windlass.domain.definition import FILE
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.package import Artifact, Package, Source
-from windlass.ports import Repository
+from windlass.ports.packages import Repository
 
 LOADED: Final = 256
 """Packages kept in memory as read; content never changes under its digest."""

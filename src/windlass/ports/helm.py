@@ -1,0 +1,93 @@
+"""Helm releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from windlass.domain.package import Values
+from windlass.ports.kube import ObjectRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRef:
+    """Names a Helm release."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"release {self.name} in {self.namespace}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """The newest stored revision of a release.
+
+    ``status`` is Helm's word (deployed, failed, pending-install, …). ``applied`` is the digest of chart and values
+    that Windlass applied as this very revision, empty if somebody else made it.
+    """
+
+    ref: ReleaseRef
+    revision: int
+    status: str
+    applied: str = ""
+    chart: str = ""
+    chart_version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRequest:
+    """One desired release.
+
+    ``digest`` identifies chart content and values; ``labels`` mark the objects' owner. ``values`` reach the chart at
+    ``.Values``. ``timeout`` (seconds) bounds the apply, not the wait for readiness.
+    """
+
+    ref: ReleaseRef
+    chart: Path
+    chart_has_hooks: bool
+    values: Values
+    digest: str
+    history_max: int = 10
+    timeout: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOutcome:
+    """What `Helm.upgrade` did; ``objects`` are those of the release's manifest."""
+
+    release: Release
+    action: Literal["installed", "upgraded", "unchanged"]
+    healed: str = ""
+    objects: tuple[ObjectRef, ...] = ()
+
+
+class Helm(Protocol):
+    """Helm releases. The stored release is read before anything is done; nothing waits for readiness here."""
+
+    async def release(self, ref: ReleaseRef) -> Release | None:
+        """Return the newest stored revision, or None."""
+        ...
+
+    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+        """Return the objects in the newest stored revision's manifest; empty if there is no release."""
+        ...
+
+    async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:
+        """Install or upgrade, healing a ``pending-*`` or failed release first; skip when nothing changed.
+
+        Unchanged means: newest revision is deployed, carries our digest for that very revision, and no object of its
+        manifest is absent. Cancelling kills the operation within 5 s; the release may stay pending: the next call
+        heals it.
+
+        Raises:
+            TransientError, PermanentError: APPLY_MANIFESTS_FAILED with Helm's text, RELEASE_CONFLICT when objects
+                belong to another release.
+        """
+        ...
+
+    async def uninstall(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+        """Delete the release; return the objects it had so that the caller can wait for them. Absent is fine."""
+        ...

@@ -1,0 +1,90 @@
+"""Executable hooks: finding and running them, the identity they act with, and what they do to objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from windlass.domain.package import Binding, Hook, Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookRun:
+    """One run of one hook.
+
+    ``root`` is the package's folder; ``kubeconfig`` the text of the hook's own kubeconfig; ``values`` and
+    ``config_values`` have the package's camelCase key (and ``global``) on top, as the file protocol wants.
+    """
+
+    root: Path
+    hook: Hook
+    binding: Binding
+    context: list[dict[str, Any]]
+    values: Values
+    config_values: Values
+    kubeconfig: str
+    namespace: str
+    package_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookOutput:
+    """What a run that exited with 0 left in its files, parsed and checked for form."""
+
+    values_patch: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    config_values_patch: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    operations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    metrics: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    duration: float = 0.0
+
+
+class Hooks(Protocol):
+    """Executable hooks. Every process runs in its own group, which is killed as a whole on cancel or time-out."""
+
+    async def discover(self, root: Path, files: Sequence[str]) -> tuple[Hook, ...]:
+        """Run each file with ``--config`` only and parse its answer.
+
+        Raises:
+            PermanentError: INIT_HOOKS_FAILED naming the file, its exit status or the field that is wrong.
+        """
+        ...
+
+    async def run(self, run: HookRun) -> HookOutput:
+        """Run one hook.
+
+        Raises:
+            TransientError: the exit status is not 0, it timed out, or its output is malformed; the reason depends on
+                the binding (`windlass.domain.hooks.failure_reason`), the text ends with the hook's last lines.
+        """
+        ...
+
+
+class HookAccess(Protocol):
+    """The identity hooks act with: their own service account, never the worker's."""
+
+    async def kubeconfig(self, namespace: str, account: str) -> str:
+        """Ensure the service account and its role binding; return a kubeconfig with a short-lived token."""
+        ...
+
+    async def remove(self, namespace: str, account: str) -> None:
+        """Delete the service account and its role binding."""
+        ...
+
+
+class ObjectPatcher(Protocol):
+    """Executes the patch operations of a hook (reference: hooks.md section 6) within its package's bounds."""
+
+    async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
+        """Execute in order, go on after an error, then raise one TransientError that lists the failures."""
+        ...
+
+
+class HookPatchers(Protocol):
+    """Object patchers with the rights of a hook."""
+
+    def acting_as(self, kubeconfig: str) -> AbstractAsyncContextManager[ObjectPatcher]:
+        """Connect with the hook's own kubeconfig (its text): operations may do what the hook may, and no more."""
+        ...
