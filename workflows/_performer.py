@@ -48,8 +48,8 @@ class Performed:
     note: str = ""
 
 
-async def perform(key: PackageKey, step: Next, state: LifecycleState, run_id: str) -> Performed:
-    """Run the activity of ``step``; activity failures pass through. ``run_id`` names the run of a hook."""
+async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
+    """Run the activity of ``step``; activity failures pass through."""
     desired, progress = state.desired, state.progress
     match step.step:
         case Step.ADD_FINALIZER:
@@ -92,7 +92,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, run_id: st
             )
             return Performed()
         case _ if step.hook is not None:
-            return await _run_hook(key, step, step.hook, state, run_id)
+            return await _run_hook(key, step, step.hook, state)
         case _:
             return Performed(record=state.record)
 
@@ -145,7 +145,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
     )
 
 
-async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleState, run_id: str) -> Performed:
+async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleState) -> Performed:
     content = _known(state.progress.loaded.artifact if state.progress.loaded else None)
     request = HookRequest(
         key=key,
@@ -153,7 +153,7 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         artifact=content,
         hook=hook,
         binding=BINDING_OF[step.step],
-        run_id=run_id,
+        run_id=state.hook_run,
         record=state.record,
     )
     ran = await workflow.execute_activity_method(

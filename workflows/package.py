@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from temporalio import workflow
 
+from windlass.workflows import _transitions as moves
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, Performed, perform
 from windlass.workflows._recorder import Recorder
@@ -26,8 +26,6 @@ with workflow.unsafe.imports_passed_through():
         PACKAGE_LIFECYCLE,
         DesiredChanged,
         DumpView,
-        EventNote,
-        Failure,
         LifecycleInput,
         LifecycleState,
         Order,
@@ -35,26 +33,16 @@ with workflow.unsafe.imports_passed_through():
         QueuesView,
         StatusView,
     )
-    from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
     from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text, with_ready
-    from windlass.contracts.steps import Observation, ObserveRequest, Restored
-    from windlass.domain import conditions as cond
+    from windlass.contracts.steps import Observation, ObserveRequest
     from windlass.domain.backoff import delay
-    from windlass.domain.changes import Event, cancels, classify
-    from windlass.domain.effects import on_begin, on_done
-    from windlass.domain.errors import Category, Reason
+    from windlass.domain.changes import cancels, classify
+    from windlass.domain.effects import on_begin
+    from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step, next_step
-    from windlass.domain.transitions import begin, begin_removal, done
+    from windlass.domain.lifecycle import Hold, Next, Step, next_step
+    from windlass.domain.transitions import begin
     from windlass.temporal.failures import failure_of
-
-OBSERVE = "Observe"
-"""The name under which a failed look at the object appears among the failures."""
-
-FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHANGED})
-"""Changes after which a failure is about something that is no longer wanted."""
-
-NOTES_KEPT = 10
 
 
 @workflow.defn(name=PACKAGE_LIFECYCLE)
@@ -72,7 +60,6 @@ class PackageLifecycleWorkflow:
         self._looks_failed = 0
         self._signals = 0
         self._running: Next | None = None
-        self._hook_run = self._state.hook_run
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
 
@@ -152,11 +139,7 @@ class PackageLifecycleWorkflow:
 
     def _answer(self, order: Order, name: str, *, accepted: bool, message: str) -> OrderResult:
         if accepted:
-            at = datetime.fromtimestamp(int(workflow.time()), UTC)
-            record = OrderRecord(order=name, who=order.who, why=order.why, at=at)
-            self._set(orders=(*self._state.orders, record)[-ORDERS_KEPT:])
-            why = f": {order.why}" if order.why else ""
-            self._note(f"Ordered{name.capitalize()}", f"{order.who} ordered {name}{why}")
+            self._state = moves.ordered(self._state, name, order, workflow.time())
         step = self._running or self._decide()
         return OrderResult(accepted=accepted, phase=phase(self._state).value, step=step_text(step), message=message)
 
@@ -197,15 +180,14 @@ class PackageLifecycleWorkflow:
         """Perform one step and fold in what it brought; failures are written down, cancellations are not."""
         started = self._state
         self._set(progress=begin(step, started.progress))
+        self._state = moves.changed(self._state, on_begin(step), workflow.time())
         if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
-            self._change(on_begin(step))
             self._fold(step, started, Performed(record=started.record))
             return
-        self._change(on_begin(step))
         self._running = step
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
-        self._hook_run = self._hook_run or str(workflow.uuid4())
-        task = asyncio.create_task(perform(self._key, step, self._state, self._hook_run))
+        self._set(hook_run=self._state.hook_run or str(workflow.uuid4()))
+        task = asyncio.create_task(perform(self._key, step, self._state))
         try:
             wrote = await self._accompany(task, step)
         finally:
@@ -230,7 +212,9 @@ class PackageLifecycleWorkflow:
         )
         if becomes_ready:
             self._set(passes=self._state.passes + 1)
-            self._note("Ready", f"version {self._state.version} is running")
+            self._state = moves.noted(
+                self._state, "Ready", f"version {self._state.version} is running", workflow.time()
+            )
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
@@ -315,128 +299,28 @@ class PackageLifecycleWorkflow:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
         if not self._observed:
             self._observed = True
-            self._restore(found.restored or Restored(), found)
-        before = self._state
-        event = classify(before.desired, found.desired)
-        if event is not Event.NONE:
-            self._hook_run = ""  # what runs next is another run, even of the same hook
-        failure = before.failure
-        if failure is not None:
-            if failure.step == OBSERVE or event in FORGIVING:
-                failure = None
-            elif before.seen != found.seen:
-                failure = failure.model_copy(update={"next_try": 0.0})
-        self._set(
-            desired=found.desired,
-            seen=found.seen,
-            failure=failure,
-            progress=begin_removal(found.desired, before.progress),
-        )
-        if before.desired.suspended != found.desired.suspended:
-            self._note("Suspended" if found.desired.suspended else "Resumed", "spec.suspend was changed")
-
-    def _restore(self, restored: Restored, found: Observation) -> None:
-        conditions = restored.conditions
-        if not conditions:
-            conditions = cond.initial(workflow.time())
-            if restored.artifact is not None:  # pinned content skips the download, which is what says this
-                met = cond.true(cond.Type.REQUIREMENTS_MET, "Met")
-                conditions = cond.apply(conditions, [met], generation=found.desired.generation, now=workflow.time())
-        self._set(
-            desired=found.desired,
-            progress=Progress(artifact=restored.artifact, released=restored.released, completed=restored.completed),
-            conditions=conditions,
-            orders=restored.orders,
-            paused=restored.paused,
-            record=restored.record,
-            version=restored.version,
-            release=restored.release,
-        )
+            self._state = moves.restored(self._state, found, workflow.time())
+        self._state = moves.observed(self._state, found, workflow.time())
 
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
-        result = performed.result
-        self._hook_run = ""
-        progress = done(step, started.desired, self._state.progress, result)
-        self._set(progress=progress, record=performed.record)
-        if performed.release is not None:
-            self._set(release=performed.release)
-        if self._state.failure is not None and self._state.failure.step == step.label:
-            self._set(failure=None)
-        match step.step:
-            case Step.ADOPT if started.progress.owner:
-                self._set(conditions=cond.initial(workflow.time()), failure=None, paused=False, orders=())
-            case Step.ADD_FINALIZER if self._state.desired.uid == started.desired.uid:
-                self._set(desired=replace(self._state.desired, finalizer=True))
-            case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
-                self._set(version=started.progress.artifact.source.version)
-            case Step.APPLY_SETTINGS if result.settings != self._state.desired.settings:
-                self._stale = True  # the step read something newer than what was observed
-            case Step.UNINSTALL_RELEASE:
-                self._set(version="", release=None)
-            case Step.RELEASE_FINALIZER:
-                self._stale = True
-                self._set(
-                    desired=Desired(),
-                    conditions=cond.initial(workflow.time()),
-                    failure=None,
-                    paused=False,
-                    orders=(),
-                    notes=(),
-                    seen=SeenStatus(),
-                )
-            case _:
-                pass
-        if result.superseded:
-            self._stale = True
-        self._change(on_done(step, progress, superseded=result.superseded))
-        if performed.note:
-            self._note(step.step.value, performed.note)
+        moved = moves.folded(self._state, step, started, performed, workflow.time())
+        self._state = moved.state
+        self._stale = self._stale or moved.look_again
 
     def _look_failed(self, details: FailureDetails) -> None:
         """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""
         self._looks_failed += 1
-        if self._state.failure is None or self._state.failure.step == OBSERVE:
-            self._failed(OBSERVE, None, details)
+        if self._state.failure is None or self._state.failure.step == moves.OBSERVE:
+            self._failed(moves.OBSERVE, None, details)
         wait = delay(Category.TRANSIENT, self._looks_failed, chance=workflow.random().random())
         self._look_at = workflow.time() + wait
 
     def _failed(self, label: str, step: Next | None, details: FailureDetails) -> None:
-        """Write a failure down with its attempt and next try, and what it means for the conditions."""
-        previous = self._state.failure
-        attempt = previous.attempt + 1 if previous and previous.step == label else 1
-        now = workflow.time()
-        # A lost worker is no fault of the step: the first tries after it do not wait.
-        category = Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
-        failure = Failure(
-            step=label,
-            reason=details.reason.value,
-            message=details.message,
-            hint=details.hint,
-            actor=details.actor.value if details.actor else "",
-            attempt=attempt,
-            at=now,
-            next_try=now + delay(category, attempt, chance=workflow.random().random()),
-        )
-        self._set(failure=failure)
-        if step is not None:
-            self._change(cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message))
-        self._unlearn(step, details.reason)
-        if attempt == 1 or (previous and previous.reason != failure.reason):
-            self._note(failure.reason, f"{label}: {failure.message}", warning=True)
-        workflow.logger.warning("step failed", extra={"step": label, "reason": failure.reason, "attempt": attempt})
-
-    def _unlearn(self, step: Next | None, reason: Reason) -> None:
-        """Forget what a failure has shown to be no longer so: the next try begins where it can be made so again."""
-        progress = self._state.progress
-        if step is None or progress.removing:
-            return
-        if step.step is Step.LOAD or reason is Reason.DIGEST_MISMATCH:
-            # The content in hand cannot be used: the repository is asked again.
-            self._set(progress=replace(progress, artifact=None))
-        elif reason is Reason.STATE_LOST:
-            # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
-            self._set(progress=replace(progress, installed="", settings_for="", completed=""), record=None)
+        chance = workflow.random().random()
+        self._state = moves.failed(self._state, label, step, details, workflow.time(), chance=chance)
+        extra = {"step": label, "reason": details.reason.value, "attempt": moves.attempt(self._state)}
+        workflow.logger.warning("step failed", extra=extra)
 
     async def _write(self, step: Next) -> None:
         sent = self._state.notes
@@ -458,20 +342,9 @@ class PackageLifecycleWorkflow:
             LifecycleInput(
                 key=self._key,
                 limits=self._limits,
-                state=self._state.model_copy(update={"hook_run": self._hook_run}),
+                state=self._state,
             ),
         )
-
-    def _change(self, changes: tuple[cond.Change, ...]) -> None:
-        self._set(
-            conditions=cond.apply(
-                self._state.conditions, changes, generation=self._state.desired.generation, now=workflow.time()
-            )
-        )
-
-    def _note(self, reason: str, note: str, *, warning: bool = False) -> None:
-        event = EventNote(type="Warning" if warning else "Normal", reason=reason, note=note, at=workflow.time())
-        self._set(notes=(*self._state.notes, event)[-NOTES_KEPT:])
 
     def _set(self, **changes: Any) -> None:
         self._state = self._state.model_copy(update=changes)

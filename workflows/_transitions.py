@@ -1,0 +1,201 @@
+"""How a lifecycle's state moves: pure functions from one `LifecycleState` to the next.
+
+`windlass.domain.transitions` says what a step teaches about the package; here is what that means for everything else
+that is carried: conditions, failures, notes, orders. Time and chance come in as arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from temporalio import workflow
+
+from windlass.workflows._performer import Performed
+
+with workflow.unsafe.imports_passed_through():
+    from windlass.contracts.failures import FailureDetails
+    from windlass.contracts.lifecycle import EventNote, Failure, LifecycleState, Order
+    from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
+    from windlass.contracts.steps import Observation, Restored
+    from windlass.domain import conditions as cond
+    from windlass.domain.backoff import delay
+    from windlass.domain.changes import Event, classify
+    from windlass.domain.effects import on_done
+    from windlass.domain.errors import Category, Reason
+    from windlass.domain.lifecycle import CONDITION_OF, Desired, Next, Progress, Step
+    from windlass.domain.transitions import begin_removal, done
+
+OBSERVE = "Observe"
+"""The name under which a failed look at the object appears among the failures."""
+
+FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHANGED})
+"""Changes after which a failure is about something that is no longer wanted."""
+
+NOTES_KEPT = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """A state, and whether it says that the object has to be looked at again."""
+
+    state: LifecycleState
+    look_again: bool = False
+
+
+def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
+    """Return ``state`` with changed conditions."""
+    conditions = cond.apply(state.conditions, changes, generation=state.desired.generation, now=now)
+    return state.model_copy(update={"conditions": conditions})
+
+
+def noted(state: LifecycleState, reason: str, note: str, now: float, *, warning: bool = False) -> LifecycleState:
+    """Return ``state`` with one more Event to record."""
+    event = EventNote(type="Warning" if warning else "Normal", reason=reason, note=note, at=now)
+    return state.model_copy(update={"notes": (*state.notes, event)[-NOTES_KEPT:]})
+
+
+def ordered(state: LifecycleState, name: str, order: Order, now: float) -> LifecycleState:
+    """Return ``state`` with an accepted order of a person among the kept ones."""
+    record = OrderRecord(order=name, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC))
+    state = state.model_copy(update={"orders": (*state.orders, record)[-ORDERS_KEPT:]})
+    why = f": {order.why}" if order.why else ""
+    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {name}{why}", now)
+
+
+def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
+    """Return ``state`` after a look at the object: what is wanted now, and what that does to a failure."""
+    before = state
+    event = classify(before.desired, found.desired)
+    failure = before.failure
+    if failure is not None:
+        if failure.step == OBSERVE or event in FORGIVING:
+            failure = None
+        elif before.seen != found.seen:
+            failure = failure.model_copy(update={"next_try": 0.0})
+    state = state.model_copy(
+        update={
+            "desired": found.desired,
+            "seen": found.seen,
+            "failure": failure,
+            "progress": begin_removal(found.desired, before.progress),
+            # What runs after a change is another run, even of the same hook.
+            "hook_run": before.hook_run if event is Event.NONE else "",
+        }
+    )
+    if before.desired.suspended != found.desired.suspended:
+        word = "Suspended" if found.desired.suspended else "Resumed"
+        state = noted(state, word, "spec.suspend was changed", now)
+    return state
+
+
+def restored(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
+    """Return ``state`` with what outlived an earlier workflow; for the first observation."""
+    kept = found.restored or Restored()
+    conditions = kept.conditions
+    if not conditions:
+        conditions = cond.initial(now)
+        if kept.artifact is not None:  # pinned content skips the download, which is what says this
+            met = cond.true(cond.Type.REQUIREMENTS_MET, "Met")
+            conditions = cond.apply(conditions, [met], generation=found.desired.generation, now=now)
+    return state.model_copy(
+        update={
+            "desired": found.desired,
+            "progress": Progress(artifact=kept.artifact, released=kept.released, completed=kept.completed),
+            "conditions": conditions,
+            "orders": kept.orders,
+            "paused": kept.paused,
+            "record": kept.record,
+            "version": kept.version,
+            "release": kept.release,
+        }
+    )
+
+
+def folded(state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float) -> Moved:
+    """Return ``state`` with what a successful step brought; ``started`` is the state the step was begun in."""
+    result = performed.result
+    progress = done(step, started.desired, state.progress, result)
+    state = state.model_copy(update={"progress": progress, "record": performed.record, "hook_run": ""})
+    if performed.release is not None:
+        state = state.model_copy(update={"release": performed.release})
+    if state.failure is not None and state.failure.step == step.label:
+        state = state.model_copy(update={"failure": None})
+    moved = _after(state, step, started, performed, now)
+    state = changed(moved.state, on_done(step, progress, superseded=result.superseded), now)
+    if performed.note:
+        state = noted(state, step.step.value, performed.note, now)
+    return Moved(state=state, look_again=moved.look_again or result.superseded)
+
+
+def _after(state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float) -> Moved:
+    """Return what the end of this very step does to the rest of the state."""
+    result = performed.result
+    fresh = {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": ()}
+    match step.step:
+        case Step.ADOPT if started.progress.owner:
+            return Moved(state=state.model_copy(update=fresh))
+        case Step.ADD_FINALIZER if state.desired.uid == started.desired.uid:
+            return Moved(state=state.model_copy(update={"desired": replace(state.desired, finalizer=True)}))
+        case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
+            return Moved(state=state.model_copy(update={"version": started.progress.artifact.source.version}))
+        case Step.APPLY_SETTINGS if result.settings != state.desired.settings:
+            return Moved(state=state, look_again=True)  # the step read something newer than what was observed
+        case Step.UNINSTALL_RELEASE:
+            return Moved(state=state.model_copy(update={"version": "", "release": None}))
+        case Step.RELEASE_FINALIZER:
+            gone = fresh | {"desired": Desired(), "notes": (), "seen": SeenStatus()}
+            return Moved(state=state.model_copy(update=gone), look_again=True)
+        case _:
+            return Moved(state=state)
+
+
+def failed(
+    state: LifecycleState, label: str, step: Next | None, details: FailureDetails, now: float, *, chance: float
+) -> LifecycleState:
+    """Return ``state`` with a failure written down: its attempt, its next try, what it means for the conditions.
+
+    ``chance`` in [0, 1) spreads the back-off.
+    """
+    previous = state.failure
+    again = previous is not None and previous.step == label
+    count = previous.attempt + 1 if previous and again else 1
+    # A lost worker is no fault of the step: the first tries after it do not wait.
+    category = Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+    failure = Failure(
+        step=label,
+        reason=details.reason.value,
+        message=details.message,
+        hint=details.hint,
+        actor=details.actor.value if details.actor else "",
+        attempt=count,
+        at=now,
+        next_try=now + delay(category, count, chance=chance),
+    )
+    state = state.model_copy(update={"failure": failure})
+    if step is not None:
+        state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
+        state = _unlearned(state, step, details.reason)
+    if count == 1 or (previous and previous.reason != failure.reason):
+        state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
+    return state
+
+
+def attempt(state: LifecycleState) -> int:
+    """Return how often the failing step has failed in a row."""
+    return state.failure.attempt if state.failure else 0
+
+
+def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleState:
+    """Forget what a failure has shown to be no longer so: the next try begins where it can be made so again."""
+    progress = state.progress
+    if progress.removing:
+        return state
+    if step.step is Step.LOAD or reason is Reason.DIGEST_MISMATCH:
+        # The content in hand cannot be used: the repository is asked again.
+        return state.model_copy(update={"progress": replace(progress, artifact=None)})
+    if reason is Reason.STATE_LOST:
+        # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
+        lost = replace(progress, installed="", settings_for="", completed="")
+        return state.model_copy(update={"progress": lost, "record": None})
+    return state
