@@ -1,0 +1,114 @@
+"""Builds the adapters of one worker process: every port meets its implementation here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from windlass import __version__
+from windlass.activities.content import Contents
+from windlass.adapters.helm.client import HelmClient
+from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.kube.access import KubeHookAccess
+from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.kube.events import KubeEventLog
+from windlass.adapters.kube.patcher import KubeHookPatchers
+from windlass.adapters.kube.readiness import KubeReadiness
+from windlass.adapters.kube.records import RecordStore
+from windlass.adapters.packages.store import PackageStore
+from windlass.ports.clock import Clock
+from windlass.ports.events import EventLog
+from windlass.ports.helm import Helm
+from windlass.ports.hooks import HookAccess, HookPatchers, Hooks
+from windlass.ports.kube import Kube, Readiness
+from windlass.ports.packages import Packages
+from windlass.ports.records import Records
+from windlass.temporal.keyring import Keyring
+from windlass.worker.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapters:
+    """What activities and shard services are made of.
+
+    Attributes:
+        kube: for objects, status and state Secrets.
+        events: records Kubernetes Events.
+        helm: Helm operations in warm child processes.
+        readiness: waits for the objects of a release.
+        hooks: runs hook processes.
+        access: makes the identity that hooks act as.
+        patchers: carry out what hooks ask of the cluster, as that identity.
+        packages: the cache of package contents.
+        records: state Secrets.
+        contents: settings, values and packages of one lifecycle, resolved here.
+        clock: the machine's.
+    """
+
+    kube: Kube
+    events: EventLog
+    helm: Helm
+    readiness: Readiness
+    hooks: Hooks
+    access: HookAccess
+    patchers: HookPatchers
+    packages: Packages
+    records: Records
+    contents: Contents
+    clock: Clock
+
+
+class SystemClock:
+    """`ports.Clock` over the machine's clock."""
+
+    def now(self) -> float:
+        """Return seconds since the epoch."""
+        return time.time()
+
+
+@asynccontextmanager
+async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters]:
+    """Build every adapter; close them in reverse order.
+
+    Each integration has a client and a rate limit of its own, so that a busy one never starves another.
+    """
+    async with AsyncExitStack() as stack:
+
+        async def client(role: str, qps: float) -> KubeClient:
+            kube = KubeClient.from_kubeconfig(
+                settings.kubeconfig, qps=qps, burst=int(qps * 2), user_agent=f"windlass-{role}/{__version__}"
+            )
+            return await stack.enter_async_context(kube)
+
+        kube = await client("lifecycle", 1000)
+        releases = await client("helm", 500)
+        objects = await client("hooks", 50)
+        awaited = await client("readiness", 500)
+        helm = await stack.enter_async_context(
+            HelmClient(
+                kube=releases,
+                kubeconfig=settings.kubeconfig,
+                helm=settings.helm,
+                scratch=settings.data_dir / "helm",
+                pool_size=settings.helm_children,
+            )
+        )
+        hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
+        packages = PackageStore(settings.data_dir / "packages")
+        records = RecordStore(kube, keyring.digest_key)
+        yield Adapters(
+            kube=kube,
+            events=KubeEventLog(kube),
+            helm=helm,
+            readiness=KubeReadiness(awaited),
+            hooks=hooks,
+            access=KubeHookAccess(objects, role=settings.hook_role),
+            patchers=KubeHookPatchers(),
+            packages=packages,
+            records=records,
+            contents=Contents(kube, packages, records, keyring.digest_key),
+            clock=SystemClock(),
+        )

@@ -1,0 +1,83 @@
+"""What a worker serves: workflow types, and activities by the kind of work they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from windlass.activities.helm import HelmActivities
+from windlass.activities.hooks import HookActivities
+from windlass.activities.observe import ObserveActivities
+from windlass.activities.packages import PackageActivities
+from windlass.activities.status import StatusActivities
+from windlass.temporal.keyring import Keyring
+from windlass.worker.adapters import Adapters
+from windlass.worker.settings import Settings
+from windlass.workflows.package import PackageLifecycleWorkflow
+
+WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activities:
+    """Activity methods by kind of work.
+
+    Attributes:
+        lifecycle: local activities and short remote ones; always beside the workflows.
+        helm: Helm operations.
+        hooks: hook processes.
+    """
+
+    lifecycle: tuple[Callable[..., Any], ...]
+    helm: tuple[Callable[..., Any], ...]
+    hooks: tuple[Callable[..., Any], ...]
+
+    @property
+    def all(self) -> tuple[Callable[..., Any], ...]:
+        """Every activity, for a process that does all kinds of work."""
+        return self.lifecycle + self.helm + self.hooks
+
+
+def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Activities:
+    """Make the activities over ``adapters``."""
+    observe = ObserveActivities(adapters.kube, adapters.records, keyring.digest_key)
+    package = PackageActivities(
+        kube=adapters.kube,
+        packages=adapters.packages,
+        records=adapters.records,
+        hooks=adapters.hooks,
+        access=adapters.access,
+        contents=adapters.contents,
+        digest_key=keyring.digest_key,
+    )
+    release = HelmActivities(
+        kube=adapters.kube,
+        helm=adapters.helm,
+        readiness=adapters.readiness,
+        contents=adapters.contents,
+        clock=adapters.clock,
+        digest_key=keyring.digest_key,
+    )
+    hook = HookActivities(
+        hooks=adapters.hooks, access=adapters.access, patchers=adapters.patchers, contents=adapters.contents
+    )
+    status = StatusActivities(adapters.kube, adapters.events, settings.ui)
+    return Activities(
+        lifecycle=(
+            observe.observe,
+            package.add_finalizer,
+            package.release_finalizer,
+            package.download,
+            package.install,
+            package.load,
+            package.apply_settings,
+            package.clean_up,
+            status.write,
+        ),
+        helm=(
+            release.upgrade_release,
+            release.uninstall_release,
+        ),
+        hooks=(hook.run,),
+    )

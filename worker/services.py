@@ -1,0 +1,58 @@
+"""What lives beside a shard's workflows for as long as this process serves the shard: informers, caches, reporters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from temporalio.client import Client
+
+from windlass.domain.ids import PackageKey, shard_of, task_queue
+from windlass.temporal.keyring import Keyring
+from windlass.worker.adapters import Adapters
+from windlass.worker.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """One shard of an installation.
+
+    Attributes:
+        installation: the installation id.
+        number: 0 to ``count`` - 1.
+        count: how many shards the installation has.
+    """
+
+    installation: str
+    number: int
+    count: int
+
+    @property
+    def queue(self) -> str:
+        """Its task queue."""
+        return task_queue(self.installation, self.number)
+
+    def serves(self, key: PackageKey) -> bool:
+        """Say whether the package belongs to this shard."""
+        return key.installation == self.installation and shard_of(key, self.count) == self.number
+
+
+class ShardService(Protocol):
+    """Something that lives as long as this process serves a shard; one object for all shards of the process."""
+
+    def serving(self, shard: Shard) -> AbstractAsyncContextManager[object]:
+        """Serve ``shard`` while the context is open.
+
+        Entered when the shard's Lease is held and before its worker takes tasks, so entering must not wait for the
+        cluster; left when its worker has ended. Left by cancellation when the Lease is lost: what it does for the
+        shard ends then at once. A failure inside gives the shard up, to be taken again with back-off.
+        """
+        ...
+
+
+def services(adapters: Adapters, client: Client, settings: Settings, keyring: Keyring) -> Sequence[ShardService]:
+    """Make the services of this process."""
+    del adapters, client, settings, keyring
+    return ()
