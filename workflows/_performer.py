@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from temporalio import workflow
 
 from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK
@@ -14,7 +12,6 @@ with workflow.unsafe.imports_passed_through():
     from windlass.activities.packages import PackageActivities
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import ReleaseStatus
-    from windlass.contracts.record import RecordRef
     from windlass.contracts.steps import (
         DownloadRequest,
         FinalizerRequest,
@@ -22,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
         InstallRequest,
         LoadRequest,
         PackageRequest,
+        Performed,
         ReleaseRequest,
         SettingsRequest,
         UninstallRequest,
@@ -36,16 +34,6 @@ WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP})
 
 REMOTE = frozenset({Step.DOWNLOAD, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Performed:
-    """A step's result, the state Secret as it left it, and what people should read of it."""
-
-    result: Result = field(default_factory=Result)
-    record: RecordRef | None = None
-    release: ReleaseStatus | None = None
-    note: str = ""
 
 
 async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:

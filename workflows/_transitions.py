@@ -6,18 +6,16 @@ that is carried: conditions, failures, notes, orders. Time and chance come in as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from temporalio import workflow
-
-from windlass.workflows._performer import Performed
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
     from windlass.contracts.lifecycle import EventNote, Failure, LifecycleState, Order
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.steps import Observation, Restored
+    from windlass.contracts.steps import Observation, Performed, Restored
     from windlass.domain import conditions as cond
     from windlass.domain.backoff import delay
     from windlass.domain.changes import Event, classify
@@ -33,14 +31,6 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Moved:
-    """A state, and whether it says that the object has to be looked at again."""
-
-    state: LifecycleState
-    look_again: bool = False
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -112,8 +102,13 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     )
 
 
-def folded(state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float) -> Moved:
-    """Return ``state`` with what a successful step brought; ``started`` is the state the step was begun in."""
+def folded(
+    state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float
+) -> tuple[LifecycleState, bool]:
+    """Return ``state`` with what a successful step brought, and whether the object has to be looked at again.
+
+    ``started`` is the state the step was begun in.
+    """
     result = performed.result
     progress = done(step, started.desired, state.progress, result)
     state = state.model_copy(update={"progress": progress, "record": performed.record, "hook_run": ""})
@@ -121,33 +116,35 @@ def folded(state: LifecycleState, step: Next, started: LifecycleState, performed
         state = state.model_copy(update={"release": performed.release})
     if state.failure is not None and state.failure.step == step.label:
         state = state.model_copy(update={"failure": None})
-    moved = _after(state, step, started, performed, now)
-    state = changed(moved.state, on_done(step, progress, superseded=result.superseded), now)
+    state, look_again = _after(state, step, started, performed, now)
+    state = changed(state, on_done(step, progress, superseded=result.superseded), now)
     if performed.note:
         state = noted(state, step.step.value, performed.note, now)
-    return Moved(state=state, look_again=moved.look_again or result.superseded)
+    return state, look_again or result.superseded
 
 
-def _after(state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float) -> Moved:
+def _after(
+    state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float
+) -> tuple[LifecycleState, bool]:
     """Return what the end of this very step does to the rest of the state."""
     result = performed.result
     fresh = {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": ()}
     match step.step:
         case Step.ADOPT if started.progress.owner:
-            return Moved(state=state.model_copy(update=fresh))
+            return state.model_copy(update=fresh), False
         case Step.ADD_FINALIZER if state.desired.uid == started.desired.uid:
-            return Moved(state=state.model_copy(update={"desired": replace(state.desired, finalizer=True)}))
+            return state.model_copy(update={"desired": replace(state.desired, finalizer=True)}), False
         case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
-            return Moved(state=state.model_copy(update={"version": started.progress.artifact.source.version}))
+            return state.model_copy(update={"version": started.progress.artifact.source.version}), False
         case Step.APPLY_SETTINGS if result.settings != state.desired.settings:
-            return Moved(state=state, look_again=True)  # the step read something newer than what was observed
+            return state, True  # the step read something newer than what was observed
         case Step.UNINSTALL_RELEASE:
-            return Moved(state=state.model_copy(update={"version": "", "release": None}))
+            return state.model_copy(update={"version": "", "release": None}), False
         case Step.RELEASE_FINALIZER:
             gone = fresh | {"desired": Desired(), "notes": (), "seen": SeenStatus()}
-            return Moved(state=state.model_copy(update=gone), look_again=True)
+            return state.model_copy(update=gone), True
         case _:
-            return Moved(state=state)
+            return state, False
 
 
 def failed(

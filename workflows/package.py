@@ -13,7 +13,7 @@ from temporalio import workflow
 
 from windlass.workflows import _transitions as moves
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
-from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, Performed, perform
+from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, perform
 from windlass.workflows._recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
@@ -34,7 +34,7 @@ with workflow.unsafe.imports_passed_through():
         StatusView,
     )
     from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text, with_ready
-    from windlass.contracts.steps import Observation, ObserveRequest
+    from windlass.contracts.steps import Observation, ObserveRequest, Performed
     from windlass.domain.backoff import delay
     from windlass.domain.changes import cancels, classify
     from windlass.domain.effects import on_begin
@@ -304,9 +304,8 @@ class PackageLifecycleWorkflow:
 
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
-        moved = moves.folded(self._state, step, started, performed, workflow.time())
-        self._state = moved.state
-        self._stale = self._stale or moved.look_again
+        self._state, look_again = moves.folded(self._state, step, started, performed, workflow.time())
+        self._stale = self._stale or look_again
 
     def _look_failed(self, details: FailureDetails) -> None:
         """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Literal
 
 from windlass.contracts.base import WireModel
@@ -12,6 +13,7 @@ from windlass.domain.conditions import Condition
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Loaded
 from windlass.domain.package import Artifact, Binding, Hook, Source
+from windlass.domain.transitions import Result
 
 
 class ObserveRequest(WireModel):
@@ -189,3 +191,13 @@ class StatusResult(WireModel):
     """``written`` is False when the object is gone or another one has its name."""
 
     written: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Performed:
+    """A step's result, the state Secret as it left it, and what people should read of it."""
+
+    result: Result = field(default_factory=Result)
+    record: RecordRef | None = None
+    release: ReleaseStatus | None = None
+    note: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 import yaml
 
 from windlass.adapters.helm import manifest
+from windlass.adapters.helm.chart import annotated
 from windlass.adapters.helm.record import APPLIED, decode, mark_failed
-from windlass.adapters.helm.staging import staged
+from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Actor, PermanentError
 from windlass.ports.kube import Object
 
@@ -22,8 +24,7 @@ def stage(tmp_path: Path, text: str) -> dict[str, Any]:
     chart = tmp_path / "chart"
     chart.mkdir()
     (chart / "Chart.yaml").write_text(text)
-    with staged(chart, "sha256:abc", tmp_path, name="web") as folder:
-        return yaml.load((folder / "Chart.yaml").read_text(), Loader=yaml.BaseLoader)  # noqa: S506 - texts, lists and maps only
+    return yaml.load(annotated(chart, "sha256:abc", name="web"), Loader=yaml.BaseLoader)  # noqa: S506 - texts, lists and maps only
 
 
 def test_the_chart_is_linked_and_only_its_metadata_is_ours(tmp_path: Path) -> None:
@@ -32,8 +33,9 @@ def test_the_chart_is_linked_and_only_its_metadata_is_ours(tmp_path: Path) -> No
     (chart / "templates" / "a.yaml").write_text("a: b")
     (chart / "Chart.yaml").write_text("name: web\nversion: 1.0.0\n")
 
-    with staged(chart, "sha256:abc", tmp_path, name="x") as folder:
+    with staged(chart, "name: ours", new_folder(tmp_path)) as folder:
         assert (folder / "templates" / "a.yaml").read_text() == "a: b"
+        assert (folder / "Chart.yaml").read_text() == "name: ours"
         assert not (folder / "Chart.yaml").is_symlink()
 
     assert not folder.exists()
@@ -66,11 +68,23 @@ def test_a_folder_that_is_no_chart_is_refused(tmp_path: Path) -> None:
     chart = tmp_path / "chart"
     chart.mkdir()
 
-    with (
-        pytest.raises(PermanentError, match=r"neither Chart\.yaml nor templates"),
-        staged(chart, "", tmp_path, name="x"),
-    ):
-        pass
+    with pytest.raises(PermanentError, match=r"neither Chart\.yaml nor templates"):
+        annotated(chart, "", name="x")
+
+
+def test_what_a_killed_process_staged_is_removed_and_the_package_stays(tmp_path: Path) -> None:
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    folder = new_folder(tmp_path)
+    with contextlib.ExitStack() as killed:
+        killed.enter_context(staged(chart, "", folder))
+        killed.pop_all()  # as if the end never came
+
+    unstaged(folder)
+    unstaged(folder)
+
+    assert not folder.exists()
+    assert (chart / "templates").is_dir()
 
 
 def secret(content: Any, *, status: str = "deployed") -> Object:

@@ -35,7 +35,15 @@ def order(tmp_path: Path) -> Order:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
     chart = write_chart(tmp_path / "web", "a: b")
-    return Order(operation="install", kubeconfig=str(kubeconfig), namespace="a", name="b", chart=str(chart))
+    return Order(
+        operation="install",
+        kubeconfig=str(kubeconfig),
+        namespace="a",
+        name="b",
+        chart=str(chart),
+        metadata=(chart / "Chart.yaml").read_text(),
+        folder=str(tmp_path / "staged"),
+    )
 
 
 @pytest.fixture
@@ -46,7 +54,7 @@ def hanging(tmp_path: Path, order: Order) -> Order:
     kubeconfig.write_text(
         KUBECONFIG.replace("user: {}", plugin + "interactiveMode: Never}}").replace("http:", "https:")
     )
-    return replace(order, kubeconfig=str(kubeconfig))
+    return replace(order, kubeconfig=str(kubeconfig), folder=str(tmp_path / "staged-hanging"))
 
 
 @pytest.fixture
@@ -100,6 +108,13 @@ async def test_cancelling_takes_the_whole_group_and_frees_the_slot(
     assert not running(child)
     await eventually(lambda: not running(plugin), 2)
     assert pool.busy == ()
+    assert "connection refused" in (await pool.run(order)).error
+
+
+async def test_a_chart_that_cannot_be_staged_is_a_failure_and_not_the_end_of_the_child(
+    pool: ChildPool, order: Order, tmp_path: Path
+) -> None:
+    assert "cannot be staged" in (await pool.run(replace(order, folder=str(tmp_path / "no" / "such")))).error
     assert "connection refused" in (await pool.run(order)).error
 
 

@@ -16,12 +16,14 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 import helm_sdkpy
 
 from windlass.adapters.helm.leash import die_with_parent
 from windlass.adapters.helm.protocol import MAX_TEXT, READY, Order, Reply
+from windlass.adapters.helm.staging import staged
 
 SESSION_SECONDS: Final = 2.0
 """How long one view of the cluster's API (discovery, ``.Capabilities``) serves. Building it costs 15 ms of CPU and two
@@ -69,6 +71,8 @@ def perform(order: Order, sessions: Sessions, runner: asyncio.Runner) -> Reply:
         runner.run(_call(order, sessions.get(order)))
     except helm_sdkpy.ReleaseNotFoundError as error:
         return Reply(error=str(error)[:MAX_TEXT], absent=True)
+    except OSError as error:
+        return Reply(error=f"the chart cannot be staged: {error}"[:MAX_TEXT])
     except helm_sdkpy.HelmError as error:
         return Reply(error=str(error)[:MAX_TEXT] or type(error).__name__)
     return Reply()
@@ -79,20 +83,22 @@ async def _call(order: Order, configuration: Any) -> None:
     # would refuse the release for it. `wait=False`: readiness is awaited outside, where it can be cancelled.
     match order.operation:
         case "install":
-            await helm_sdkpy.Install(configuration).run(
-                order.name, order.chart, order.values, wait=False, timeout=order.timeout, server_side_apply=False
-            )
+            with staged(Path(order.chart), order.metadata, Path(order.folder)) as chart:
+                await helm_sdkpy.Install(configuration).run(
+                    order.name, str(chart), order.values, wait=False, timeout=order.timeout, server_side_apply=False
+                )
         case "upgrade":
-            await helm_sdkpy.Upgrade(configuration).run(
-                order.name,
-                order.chart,
-                order.values,
-                wait=False,
-                timeout=order.timeout,
-                max_history=order.history_max,
-                server_side_apply="false",
-                reset_values=True,
-            )
+            with staged(Path(order.chart), order.metadata, Path(order.folder)) as chart:
+                await helm_sdkpy.Upgrade(configuration).run(
+                    order.name,
+                    str(chart),
+                    order.values,
+                    wait=False,
+                    timeout=order.timeout,
+                    max_history=order.history_max,
+                    server_side_apply="false",
+                    reset_values=True,
+                )
         case "uninstall":
             await helm_sdkpy.Uninstall(configuration).run(order.name, wait=False, timeout=order.timeout)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from windlass.adapters.helm import failures
+from windlass.adapters.helm.chart import annotated
 from windlass.adapters.helm.pool import ChildPool
 from windlass.adapters.helm.program import HelmProgram
 from windlass.adapters.helm.protocol import HelmFailedError, Order
-from windlass.adapters.helm.staging import staged
+from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.package import Values
 from windlass.domain.releases import Operation
@@ -51,15 +52,14 @@ class Operations:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
         verb = "upgrade" if operation is Operation.UPGRADE else "install"
-        with (
-            staged(request.chart, request.digest, self._scratch, name=request.ref.name) as chart,
-            _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout),
-        ):
+        metadata = annotated(request.chart, request.digest, name=request.ref.name)
+        with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
-                    await self._apply_by_program(request, operation, chart)
+                    with staged(request.chart, metadata, new_folder(self._scratch)) as chart:
+                        await self._apply_by_program(request, operation, chart)
                 else:
-                    await self._apply_by_child(request, verb, chart)
+                    await self._apply_by_child(request, verb, metadata)
 
     async def _apply_by_program(self, request: ReleaseRequest, operation: Operation, chart: Path) -> None:
         if operation is Operation.UPGRADE:
@@ -70,19 +70,28 @@ class Operations:
             replace = operation is Operation.REINSTALL
             await self._program.install(request.ref, chart, request.values, seconds=request.timeout, replace=replace)
 
-    async def _apply_by_child(self, request: ReleaseRequest, verb: Literal["install", "upgrade"], chart: Path) -> None:
+    async def _apply_by_child(
+        self, request: ReleaseRequest, verb: Literal["install", "upgrade"], metadata: str
+    ) -> None:
+        folder = new_folder(self._scratch)
         order = Order(
             operation=verb,
             kubeconfig=str(self._kubeconfig),
             namespace=request.ref.namespace,
             name=request.ref.name,
-            chart=str(chart),
+            chart=str(request.chart),
+            metadata=metadata,
+            folder=str(folder),
             values=request.values,
             history_max=request.history_max,
             timeout=max(1, int(request.timeout)),
             surface=self._surface,
         )
-        reply = await self._pool.run(order)
+        try:
+            reply = await self._pool.run(order)
+        except BaseException:
+            unstaged(folder)  # the child was killed and could not
+            raise
         if reply.error:
             raise HelmFailedError(reply.error)
 
@@ -118,8 +127,9 @@ class Operations:
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
+        metadata = annotated(request.chart, "", name=request.ref.name)
         with (
-            staged(request.chart, "", self._scratch, name=request.ref.name) as chart,
+            staged(request.chart, metadata, new_folder(self._scratch)) as chart,
             _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):

@@ -24,13 +24,19 @@ class HelmFailedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """One Helm operation. ``timeout`` is in whole seconds; ``surface`` counts known changes of the cluster's API."""
+    """One Helm operation.
+
+    The child stages ``chart`` in ``folder`` with ``metadata`` as its ``Chart.yaml``. ``timeout`` is in whole seconds;
+    ``surface`` counts known changes of the cluster's API.
+    """
 
     operation: Literal["install", "upgrade", "uninstall"]
     kubeconfig: str
     namespace: str
     name: str
     chart: str = ""
+    metadata: str = ""
+    folder: str = ""
     values: Values = field(default_factory=dict[str, Any])
     history_max: int = 10
     timeout: int = 300

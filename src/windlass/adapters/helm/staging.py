@@ -1,87 +1,51 @@
-"""The chart as Helm gets to see it: links to the package's files and a ``Chart.yaml`` of our own making.
+"""The chart as Helm gets to see it: a folder of links to the package's files, and a ``Chart.yaml`` of our own making.
 
-The digest of chart and values stands in that file as an annotation. Helm stores the chart's metadata in the same write
-as the revision's status, so a crash can never part "deployed" from "deployed from what". The next revision inherits
-nothing of it, whoever makes that (labels of a release record are inherited).
+Nothing here but the standard library: the warm children do it, since making and removing a few files holds up the event
+loop of a busy worker for 7 ms.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
+import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
-
-import yaml
-
-from windlass.adapters.helm.record import APPLIED
-from windlass.domain.errors import Actor, PermanentError, Reason
+from typing import Final
 
 PREFIX: Final = "chart-"
 """What the names of staged folders start with."""
 
-_CHART_YAML: Final = "Chart.yaml"
+CHART_YAML: Final = "Chart.yaml"
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1."""
-
-
-_Loader.yaml_implicit_resolvers = {  # pyright: ignore[reportUnknownMemberType] - PyYAML's stub has no item types
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in {"bool", "null", "merge"}]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-}
+def new_folder(scratch: Path) -> Path:
+    """Name a folder for `staged`; it does not exist yet."""
+    return scratch / f"{PREFIX}{uuid.uuid4().hex}"
 
 
 @contextmanager
-def staged(chart: Path, digest: str, scratch: Path, *, name: str) -> Generator[Path]:
-    """Yield a folder that Helm reads as the chart; it is deleted afterwards.
+def staged(chart: Path, metadata: str, folder: Path) -> Generator[Path]:
+    """Make ``folder``, which Helm reads as the chart, and remove it afterwards.
 
     Args:
-        chart: the package's folder; with ``templates/`` but no ``Chart.yaml`` one is made up.
-        digest: goes into the annotation `APPLIED`; empty for none.
-        scratch: an existing folder to work below.
-        name: the chart's name if it has to be made up.
-
-    Raises:
-        PermanentError: APPLY_MANIFESTS_FAILED, there is no chart, or its ``Chart.yaml`` is not a YAML map.
+        chart: the package's folder.
+        metadata: the text of ``Chart.yaml`` (`windlass.adapters.helm.chart.annotated`).
+        folder: does not exist yet; see `new_folder`.
     """
-    metadata = _metadata(chart, name)
-    if digest:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest}
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
+    folder.mkdir(mode=0o700)
     try:
         for entry in chart.iterdir():
-            if entry.name != _CHART_YAML:
+            if entry.name != CHART_YAML:
                 (folder / entry.name).symlink_to(entry.absolute())
-        (folder / _CHART_YAML).write_text(yaml.safe_dump(metadata, allow_unicode=True, sort_keys=False))
+        (folder / CHART_YAML).write_text(metadata)
         yield folder
     finally:
-        shutil.rmtree(folder)
+        unstaged(folder)
 
 
-def _metadata(chart: Path, name: str) -> dict[str, Any]:
-    file = chart / _CHART_YAML
-    try:
-        text = file.read_text()
-    except FileNotFoundError:
-        if (chart / "templates").is_dir():
-            return {"apiVersion": "v2", "name": name, "version": "0.0.0"}
-        raise _broken("there is neither Chart.yaml nor templates/") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise _broken(f"Chart.yaml cannot be read: {type(error).__name__}") from error
-    try:
-        loaded: Any = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer types
-    except yaml.YAMLError as error:
-        raise _broken(f"Chart.yaml is not YAML: {error}") from error
-    if not isinstance(loaded, dict) or not isinstance(cast("dict[str, Any]", loaded).get("annotations") or {}, dict):
-        raise _broken("Chart.yaml must be a map, and its annotations too")
-    return cast("dict[str, Any]", loaded)
-
-
-def _broken(what: str) -> PermanentError:
-    return PermanentError(
-        Reason.APPLY_MANIFESTS_FAILED, f"the chart is broken: {what}", hint="correct the package", actor=Actor.AUTHOR
-    )
+def unstaged(folder: Path) -> None:
+    """Remove what `staged` made, also if its process was killed in the middle of it."""
+    if folder.exists():
+        for entry in folder.iterdir():
+            entry.unlink()  # links and one file: what the links lead to stays
+        folder.rmdir()

@@ -1,0 +1,69 @@
+"""The ``Chart.yaml`` that Helm gets to see, of our own making.
+
+The digest of chart and values stands in it as an annotation. Helm stores the chart's metadata in the same write as the
+revision's status, so a crash can never part "deployed" from "deployed from what". The next revision inherits nothing of
+it, whoever makes that (labels of a release record are inherited).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from windlass.adapters.helm.record import APPLIED
+from windlass.adapters.helm.staging import CHART_YAML
+from windlass.domain.errors import Actor, PermanentError, Reason
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1."""
+
+
+_Loader.yaml_implicit_resolvers = {  # pyright: ignore[reportUnknownMemberType] - PyYAML's stub has no item types
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in {"bool", "null", "merge"}]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+}
+
+
+def annotated(chart: Path, digest: str, *, name: str) -> str:
+    """Return the text of ``Chart.yaml`` with the annotation `APPLIED`.
+
+    Args:
+        chart: the package's folder; with ``templates/`` but no ``Chart.yaml`` one is made up.
+        digest: goes into the annotation; empty for none.
+        name: the chart's name if it has to be made up.
+
+    Raises:
+        PermanentError: APPLY_MANIFESTS_FAILED, there is no chart, or its ``Chart.yaml`` is not a YAML map.
+    """
+    metadata = _metadata(chart, name)
+    if digest:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest}
+    return yaml.safe_dump(metadata, allow_unicode=True, sort_keys=False)
+
+
+def _metadata(chart: Path, name: str) -> dict[str, Any]:
+    file = chart / CHART_YAML
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        if (chart / "templates").is_dir():
+            return {"apiVersion": "v2", "name": name, "version": "0.0.0"}
+        raise _broken("there is neither Chart.yaml nor templates/") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(f"Chart.yaml cannot be read: {type(error).__name__}") from error
+    try:
+        loaded: Any = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer types
+    except yaml.YAMLError as error:
+        raise _broken(f"Chart.yaml is not YAML: {error}") from error
+    if not isinstance(loaded, dict) or not isinstance(cast("dict[str, Any]", loaded).get("annotations") or {}, dict):
+        raise _broken("Chart.yaml must be a map, and its annotations too")
+    return cast("dict[str, Any]", loaded)
+
+
+def _broken(what: str) -> PermanentError:
+    return PermanentError(
+        Reason.APPLY_MANIFESTS_FAILED, f"the chart is broken: {what}", hint="correct the package", actor=Actor.AUTHOR
+    )
