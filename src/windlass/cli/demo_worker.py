@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from windlass.adapters.helm import leash
+from windlass.adapters.processes import leash
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 STOP_SECONDS: Final = 20.0

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     STATE_LOST = "StateLost"
     # HooksProcessed
     INIT_HOOKS_FAILED = "InitHooksFailed"
+    FILTER_FAILED = "FilterFailed"
     STARTUP_HOOK_FAILED = "StartupHookFailed"
     BEFORE_HELM_HOOKS_FAILED = "BeforeHelmHooksFailed"
     AFTER_HELM_HOOKS_FAILED = "AfterHelmHooksFailed"

@@ -17,13 +17,14 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 import helm_sdkpy
 
-from windlass.adapters.helm.leash import die_with_parent
-from windlass.adapters.helm.protocol import MAX_TEXT, READY, Order, Reply
+from windlass.adapters.helm.protocol import MAX_TEXT, Order, Reply
 from windlass.adapters.helm.staging import staged
+from windlass.adapters.processes.leash import die_with_parent
+from windlass.adapters.processes.warm_child import READY, claim_stdout
 
 SESSION_SECONDS: Final = 2.0
 """How long one view of the cluster's API (discovery, ``.Capabilities``) serves. Building it costs 15 ms of CPU and two
@@ -109,17 +110,10 @@ def _read_orders(orders: queue.SimpleQueue[bytes]) -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _claim_stdout() -> BinaryIO:
-    """Keep stdout for replies and send everything else that writes to it to stderr."""
-    replies = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    return cast("BinaryIO", replies)
-
-
 def main() -> None:
     """Serve orders until stdin ends."""
     die_with_parent(int(sys.argv[1]))
-    replies = _claim_stdout()
+    replies = claim_stdout()
     helm_sdkpy.get_version()  # loads the shared library, so that the first order finds it loaded
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from windlass.adapters.helm import leash
-from windlass.adapters.helm.process import Tail, finish
 from windlass.adapters.helm.protocol import HelmFailedError
+from windlass.adapters.processes import leash
+from windlass.adapters.processes.group import Tail, finish
 from windlass.domain.package import Values
 from windlass.ports.helm import ReleaseRef
 

@@ -8,9 +8,6 @@ from typing import Any, Final, Literal
 
 from windlass.domain.package import Values
 
-READY: Final = b"ready\n"
-"""What a child writes once it can take orders."""
-
 MAX_REPLY: Final = 256 * 1024
 """Bytes of one reply line; error texts are cut in the child."""
 
