@@ -44,7 +44,13 @@ class _Child:
 
     @property
     def alive(self) -> bool:
-        return self._process.returncode is None
+        # The event loop learns of an end a little later than the kernel.
+        if self._process.returncode is not None:
+            return False
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        except ChildProcessError:
+            return False
 
     async def ask(self, request: bytes, seconds: float | None) -> bytes:
         try:
