@@ -66,7 +66,7 @@ class HelmProgram:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
-            process_group=0,
+            start_new_session=True,
         )
         assert process.stdin is not None  # noqa: S101 - all three were asked for as pipes
         assert process.stdout is not None  # noqa: S101

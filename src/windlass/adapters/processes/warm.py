@@ -158,7 +158,7 @@ class WarmChildren:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=dict(self._environment),
-            process_group=0,
+            start_new_session=True,
             limit=self._reply_limit,
         )
         return _Child(process)
