@@ -54,7 +54,7 @@ class HelmClient:
         kubeconfig: file for Helm itself.
         helm: the ``helm`` program (4.2 or newer).
         scratch: folder that only this client uses, for short-lived files and Helm's caches; made if it is missing.
-        pool_size: warm child processes, each with about 50 MB of its own.
+        pool_size: warm child processes, each with about 50 MB of its own; with 0 it can only read and render.
     """
 
     def __init__(self, *, kube: Kube, kubeconfig: Path, helm: Path, scratch: Path, pool_size: int = POOL_SIZE) -> None:
@@ -102,13 +102,15 @@ class HelmClient:
         observed = await self._observe(ref)
         return () if observed.newest is None else await self._locate(ref, observed.newest.entries)
 
-    async def render(self, request: ReleaseRequest) -> str:
+    async def render(self, request: ReleaseRequest, *, upgrade: bool = False) -> str:
         """Return the manifest the request would apply; the cluster is read (``lookup``, API versions), not changed.
+
+        ``upgrade`` is what templates see as ``.Release.IsUpgrade``; ``.Release.Revision`` is always 1.
 
         Raises:
             TransientError, PermanentError: as `upgrade`.
         """
-        return await self._operations.render(request)
+        return await self._operations.render(request, upgrade=upgrade)
 
     async def _observe(self, ref: ReleaseRef) -> _Observed:
         while history := await self._storage.history(ref):

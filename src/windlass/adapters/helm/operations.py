@@ -121,8 +121,8 @@ class Operations:
         if reply.error and not reply.absent:
             raise HelmFailedError(reply.error)
 
-    async def render(self, request: ReleaseRequest) -> str:
-        """Return the manifest without applying it.
+    async def render(self, request: ReleaseRequest, *, upgrade: bool) -> str:
+        """Return the manifest without applying it; ``upgrade`` is what templates see as ``.Release.IsUpgrade``.
 
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
@@ -133,7 +133,7 @@ class Operations:
             _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
-                return await self._program.render(request.ref, chart, request.values)
+                return await self._program.render(request.ref, chart, request.values, upgrade=upgrade)
 
 
 @contextmanager

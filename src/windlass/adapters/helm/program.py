@@ -44,9 +44,10 @@ class HelmProgram:
         """Uninstall with the release's Helm hooks; fine if there is no release."""
         await self._run(["uninstall", ref.name, "--ignore-not-found", f"--timeout={seconds:.0f}s"], ref.namespace)
 
-    async def render(self, ref: ReleaseRef, chart: Path, values: Values) -> str:
+    async def render(self, ref: ReleaseRef, chart: Path, values: Values, *, upgrade: bool) -> str:
         """Return the rendered manifest; templates may look objects up in the cluster, nothing is changed."""
-        return await self._run(["template", ref.name, str(chart), "--dry-run=server"], ref.namespace, values)
+        options = ["--dry-run=server", *(["--is-upgrade"] if upgrade else [])]
+        return await self._run(["template", ref.name, str(chart), *options], ref.namespace, values)
 
     async def _run(self, arguments: list[str], namespace: str, values: Values | None = None) -> str:
         # Values go through stdin: no file with secrets in it can outlive a crash. JSON is YAML.
