@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import getpass
 import json
-import os
 import signal
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from support.command import LIMIT, Ran, done, started, windlass
 from support.installation import CONFIG_MAP, GREETING, Installation, write_greeter, write_package
 from support.running import packages, revisions, running, shown
 from support.waiting import eventually
@@ -24,7 +21,6 @@ from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL
 from windlass.ports.kube import Object
 
-LIMIT: Final = 60.0
 CANARY: Final = "canary-of-the-cli"
 
 SECRETIVE: Final = """\
@@ -35,70 +31,6 @@ metadata:
 data:
   greeting: {{ .Values.greeting | quote }}
 """
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.splitlines()
-
-
-def environment(installation: Installation, **environ: str) -> dict[str, str]:
-    """The environment in which a person has set up this installation; an empty variable is left out."""
-    env = {
-        **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
-        **installation.stack.env,
-        "WINDLASS_DATA": str(installation.folder),
-        "WINDLASS_INSTALLATION": installation.name,
-        "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
-        **environ,
-    }
-    return {name: value for name, value in env.items() if value}
-
-
-@asynccontextmanager
-async def started(
-    installation: Installation, *arguments: str, **environ: str
-) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """Start the program; whatever happens, it does not outlive the test."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "windlass",
-        *arguments,
-        env=environment(installation, **environ),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def windlass(installation: Installation, *arguments: str, stdin: str = "", **environ: str) -> Ran:
-    """Run the program to its end."""
-    async with started(installation, *arguments, **environ) as process, asyncio.timeout(LIMIT):
-        out, err = await process.communicate(stdin.encode())
-        assert process.returncode is not None
-        return Ran(process.returncode, out.decode(), err.decode())
-
-
-async def done(installation: Installation, *arguments: str, stdin: str = "") -> Ran:
-    """Run the program in the installation's namespace; it must succeed and have nothing to complain about."""
-    ran = await windlass(installation, *arguments, "-n", installation.namespace, stdin=stdin)
-    assert (ran.code, ran.err) == (0, "")
-    return ran
 
 
 def failed(ran: Ran) -> list[str]:

@@ -137,7 +137,9 @@ async def cluster(namespace: str = "", data_dir: Path | None = None) -> AsyncGen
 
 def event_time(event: Object) -> str:
     """Return when an Event was last seen; empty if it does not say. Older recorders leave ``eventTime`` out."""
-    return str(event.get("eventTime") or event.get("deprecatedLastTimestamp") or "")
+    series = cast("Object", event.get("series") or {})
+    times = (series.get("lastObservedTime"), event.get("eventTime"), event.get("deprecatedLastTimestamp"))
+    return next((str(one) for one in times if one), "")
 
 
 def created(application: Application) -> datetime | None:

@@ -38,6 +38,8 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "get": ("packages", "get", "List packages"),
         "describe": ("packages", "describe", "Tell everything about one package"),
         "watch": ("packages", "watch", "Follow one package live"),
+        "tree": ("insight", "tree", "Show the objects of one package as a tree"),
+        "events": ("insight", "events", "Show the Events of one package and of its objects"),
         "values": ("packages", "values", "Show the merged values of one package"),
         "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
         "package": ("package", "app", "Check and pack package folders (lint, pack)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -15,3 +16,19 @@ Format = Annotated[Output, typer.Option("--output", "-o", help="table, wide, jso
 DocumentFormat = Annotated[Document, typer.Option("--output", "-o", help="yaml or json.")]
 DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack.")]
 Name = Annotated[str, typer.Argument(help="Name of the Application.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Follow changes until Ctrl-C.")]
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a duration such as 90s, 30m, 1h30m or 2d."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise typer.BadParameter(f"{text!r} is no duration; write it like 90s, 30m, 1h30m or 2d")
+    return sum(float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] for number, unit in parts)
+
+
+Since = Annotated[
+    float | None,
+    typer.Option("--since", parser=_seconds, metavar="DURATION", help="Not older than this: 90s, 30m, 1h30m, 2d."),
+]
+"""Seconds."""

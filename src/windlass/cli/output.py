@@ -111,3 +111,9 @@ def coloured(status: str) -> Text:
     from rich.text import Text
 
     return Text(status, {"True": "green", "False": "red"}.get(status, "yellow"))
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a text, marked if there are more."""
+    first, *more = text.splitlines() or [""]
+    return f"{first} …" if more else first

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from windlass.cli.cluster import Object, condition, created, event_time
-from windlass.cli.output import age, coloured, rows
+from windlass.cli.output import age, coloured, first_line, rows
 from windlass.contracts.objects import Application
 from windlass.ports.kube import ObjectRef
 
@@ -116,7 +116,7 @@ def _facts(application: Application) -> list[list[str | Text]]:
         ("Name", metadata.name),
         ("Namespace", metadata.namespace),
         ("Package", f"{package.name} {package.version} from repository {package.repository}"),
-        ("Ready", coloured(ready).append(f"  {reason}" + (f": {_first_line(message)}" if message else ""), "default")),
+        ("Ready", coloured(ready).append(f"  {reason}" + (f": {first_line(message)}" if message else ""), "default")),
     ]
     if application.spec.suspend:
         facts.append(("Suspended", "spec.suspend is true"))
@@ -163,7 +163,7 @@ def _failure(application: Application, now: datetime) -> list[RenderableType]:
 
 def _conditions(application: Application) -> list[list[str | Text]]:
     conditions = (application.status.conditions if application.status else None) or []
-    return [[one.type, _status(one.type, one.status), one.reason, _first_line(one.message)] for one in conditions]
+    return [[one.type, _status(one.type, one.status), one.reason, first_line(one.message)] for one in conditions]
 
 
 def _status(type_: str, status: str) -> Text:
@@ -190,9 +190,4 @@ def _event(event: Object, now: datetime) -> list[str | Text]:
     stamp = event_time(event)
     at = datetime.fromisoformat(stamp) if stamp else None
     reason = Text(str(event.get("reason")), "yellow" if event.get("type") == "Warning" else "green")
-    return [age(at, now), reason, _first_line(str(event.get("note") or ""))]
-
-
-def _first_line(text: str) -> str:
-    first, *more = text.splitlines() or [""]
-    return f"{first} …" if more else first
+    return [age(at, now), reason, first_line(str(event.get("note") or ""))]
