@@ -47,7 +47,7 @@ def watcher(data_dir: DataDir = None, log_format: Form = LogFormat.CONSOLE, log_
 
 
 def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
-    import asyncio
+    import uvloop
 
     from windlass import logs
     from windlass.cli.context import Context
@@ -66,7 +66,7 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         ui=context.ui,
         limits=Limits(events=context.continue_after_events),
     )
-    code = asyncio.run(
+    code = uvloop.run(
         run(
             settings,
             context.temporal,
