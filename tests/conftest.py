@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from support.stack import session_stack
@@ -14,6 +15,10 @@ from windlass.devstack.stack import Stack
 def pytest_configure() -> None:
     """Take Ctrl-C also where the tests were started with it ignored (a background job): their children inherit it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # How long an example takes says more of the machine's other work than of ours; speed is measured in bench/.
+    slow = hypothesis.HealthCheck.too_slow
+    hypothesis.settings.register_profile("windlass", deadline=None, suppress_health_check=[slow])
+    hypothesis.settings.load_profile("windlass")
 
 
 @pytest.fixture(scope="session")
