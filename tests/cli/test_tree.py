@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
@@ -93,6 +93,7 @@ trees = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(trees, st.integers(50, 170))
 def test_no_line_is_longer_than_the_terminal_whatever_the_names(root: Node, width: int) -> None:
     def depth(one: Node) -> int:

@@ -9,12 +9,15 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
 from support.command import LIMIT, done, started, windlass
 from support.installation import Installation, write_package
 from support.running import packages, running
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
+from windlass.domain.ids import package_workflow_id
 
 DEPLOYMENT: Final = """\
 apiVersion: apps/v1
@@ -124,3 +127,98 @@ async def test_events_are_followed(installation: Installation) -> None:
             await installation.application("followed", "server", "1.1.0")
             # A pod that did not exist when the command was started.
             await until("Created pod: ")
+
+
+async def story(installation: Installation, name: str, *options: str) -> list[dict[str, Any]]:
+    ran = await done(installation, "history", name, "-o", "json", *options)
+    told = json.loads(ran.out)
+    assert told["forgotten"] == []
+    return told["entries"]
+
+
+async def test_a_history_tells_what_happened_by_whom_and_why(installation: Installation) -> None:
+    await installation.application("past", "server", "1.0.0")
+    await installation.ready("past", "1.0.0")
+    await done(installation, "pause", "past", "--reason", "audit", "--who", "ann")
+    await done(installation, "resume", "past", "--reason", "audited", "--who", "ann")
+    await windlass(installation, "resume", "past", "-n", installation.namespace, "--reason", "again", "--who", "bob")
+    await installation.application("past", "server", "1.1.0", settings={"replicas": 9})
+    await installation.status("past", lambda status: status.get("failure"), within=LIMIT)
+    await installation.application("past", "server", "1.1.0")
+    await installation.ready("past", "1.1.0", within=LIMIT)
+
+    entries = await story(installation, "past")
+    assert [one["time"] for one in entries if one["kind"] != "condition"] == sorted(
+        one["time"] for one in entries if one["kind"] != "condition"
+    )
+    orders = [(one["what"], one["result"], one["who"], one["why"]) for one in entries if one["kind"] == "order"]
+    assert orders == [
+        ("pause", "done", "ann", "audit"),
+        ("resume", "done", "ann", "audited"),
+        ("resume", "refused", "bob", "again"),
+    ]
+    steps = [(one["what"], one["result"]) for one in entries if one["kind"] == "step"]
+    assert steps.index(("UpgradeRelease", "done")) < steps.index(("ApplySettings", "failed"))
+    assert steps[-1] == ("UpgradeRelease", "done")
+    failed = next(one for one in entries if one.get("result") == "failed")
+    assert "replicas" in failed["why"]
+    assert all(one["seconds"] > 0 for one in entries if one["what"] == "UpgradeRelease")
+    releases = [(one["what"], one["result"]) for one in entries if one["kind"] == "release"]
+    assert releases == [("revision 1", "superseded"), ("revision 2", "deployed")]
+    assert {one["kind"] for one in entries} == {"run", "signal", "step", "order", "release", "condition"}
+    shown = await done(installation, "history", "past")
+    assert shown.lines[0].split() == ["TIME", "KIND", "WHAT", "RESULT", "TOOK", "WHY"]
+    assert any("ann: audited" in line for line in shown.lines)
+
+
+async def test_a_history_goes_over_runs_and_says_what_retention_has_taken(
+    stack: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async with running(stack, tmp_path_factory.mktemp("runs"), WINDLASS_CONTINUE_AFTER_EVENTS="30") as short:
+        for version in ("1.0.0", "1.1.0"):
+            write_package(packages(short), "server", version, templates={"d.yaml": DEPLOYMENT}, settings=REPLICAS)
+        await short.application("runs", "server", "1.0.0")
+        await short.ready("runs", "1.0.0", within=LIMIT)
+        await short.application("runs", "server", "1.1.0")
+        await short.ready("runs", "1.1.0", within=LIMIT)
+
+        async def several_runs() -> list[str]:
+            entries = await story(short, "runs")
+            return [one["what"] for one in entries if one["kind"] == "run"]
+
+        runs = await eventually(several_runs, LIMIT)
+        assert runs[0] == "the lifecycle begins"
+        assert set(runs[1:]) == {"a new run goes on"}
+        assert [one["what"] for one in await story(short, "runs")].count("UpgradeRelease") == 2
+
+        # What retention does after days: the oldest run goes.
+        handles = [one async for one in short.client.list_workflows(f"WorkflowId = '{workflow_id(short, 'runs')}'")]
+        oldest = min(handles, key=lambda one: one.start_time)
+        request = DeleteWorkflowExecutionRequest(
+            namespace=short.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=oldest.id, run_id=oldest.run_id),
+        )
+        await short.client.workflow_service.delete_workflow_execution(request)
+
+        async def forgotten() -> str:
+            ran = await windlass(short, "history", "runs", "-n", short.namespace)
+            assert ran.code == 0
+            return ran.err
+
+        told = await eventually(forgotten, LIMIT)
+        assert told.startswith("not known any more: steps and signals before ")
+        await done(short, "history", "runs", "--since", "1s")
+
+
+def workflow_id(installation: Installation, name: str) -> str:
+    return package_workflow_id(installation.key(name))
+
+
+async def test_a_history_without_temporal_tells_what_the_cluster_knows(installation: Installation) -> None:
+    await installation.application("alone", "server", "1.0.0")
+    await installation.ready("alone", "1.0.0")
+    arguments = ("history", "alone", "-n", installation.namespace)
+    ran = await windlass(installation, *arguments, TEMPORAL_ADDRESS="127.0.0.1:1")
+    assert ran.code == 0
+    assert any(line.split()[1:4] == ["release", "revision", "1"] for line in ran.lines)
+    assert ran.err.startswith("not known any more: steps and signals: ")

@@ -9,26 +9,12 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
 from windlass.cli.demo_model import Fact, Mark
+from windlass.runtime.history import HOOK, STEPS
 
 if TYPE_CHECKING:
     from temporalio.api.history.v1 import HistoryEvent
     from temporalio.client import Client
 
-STEPS: Final = {
-    "package.add_finalizer": "AddFinalizer",
-    "package.download": "Download",
-    "package.install": "Install",
-    "package.load": "Load",
-    "package.apply_settings": "ApplySettings",
-    "hook.run": "Hook",
-    "helm.upgrade_release": "UpgradeRelease",
-    "helm.uninstall_release": "UninstallRelease",
-    "package.clean_up": "CleanUp",
-    "package.release_finalizer": "ReleaseFinalizer",
-}
-"""Activities that are worth a line, and the step each performs; looks and status writes are left out."""
-
-HOOK: Final = "hook.run"
 END: Final = "Completed"
 """The step of the fact that ends a life."""
 

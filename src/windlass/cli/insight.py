@@ -1,4 +1,4 @@
-"""``windlass tree|events``: what a package has in the cluster, and what is said about it."""
+"""``windlass tree|events|history``: what a package has in the cluster, what is said about it, what happened to it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,33 @@ def events(
                 console().print(reading.events_table(found, now))
             else:
                 sys.stderr.write(f"No events of {name}.\n")
+
+    asyncio.run(run())
+
+
+def history(
+    name: Name, namespace: Namespace = "", since: Since = None, output: Format = Output.TABLE, data_dir: DataDir = None
+) -> None:
+    """Tell what happened to a package, when, by whom and why, newest last (UTC).
+
+    Steps, signals and orders come from Temporal, revisions from Helm's records, further orders and the last change of
+    each condition from the object's status. What is not known any more is said on standard error.
+    """
+    from windlass.cli.cluster import cluster
+
+    async def run() -> None:
+        from windlass.cli.history import history_document, history_table, package_history
+
+        oldest = datetime.now(UTC) - timedelta(seconds=since) if since is not None else None
+        async with cluster(namespace, data_dir) as place:
+            story = await package_history(place, await place.application(name), oldest)
+        if output in _PROGRAMS:
+            emit(history_document(story), output)
+            return
+        if story.entries:
+            console().print(history_table(story.entries))
+        for text in story.forgotten:
+            sys.stderr.write(f"not known any more: {text}\n")
 
     asyncio.run(run())
 

@@ -40,6 +40,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "watch": ("packages", "watch", "Follow one package live"),
         "tree": ("insight", "tree", "Show the objects of one package as a tree"),
         "events": ("insight", "events", "Show the Events of one package and of its objects"),
+        "history": ("insight", "history", "Tell what happened to one package, by whom and why"),
         "values": ("packages", "values", "Show the merged values of one package"),
         "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
         "package": ("package", "app", "Check and pack package folders (lint, pack)"),

@@ -26,7 +26,7 @@ _MAX_RECORD: Final = 128 * 1024 * 1024  # a Secret holds 1 MiB; text compresses 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One stored revision, decoded."""
+    """One stored revision, decoded; ``deployed`` is when, as Helm writes it, ``description`` Helm's own words."""
 
     revision: int
     status: str
@@ -35,6 +35,8 @@ class Record:
     chart_version: str
     entries: tuple[Entry, ...]
     has_hooks: bool
+    deployed: str = ""
+    description: str = ""
 
 
 def decode(secret: Object) -> Record:
@@ -92,6 +94,8 @@ def _record(content: Mapping[str, Any]) -> Record:
         chart_version=str(chart.get("version", "")),
         entries=manifest.parse(content.get("manifest") or ""),
         has_hooks=bool(content.get("hooks")),
+        deployed=str(content["info"].get("last_deployed") or ""),
+        description=str(content["info"].get("description") or ""),
     )
 
 
