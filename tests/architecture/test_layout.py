@@ -16,7 +16,7 @@ FACES = {
 }
 """Packages whose `__init__` may hold more than a docstring, and why."""
 
-DATA = {"windlass.crds", "windlass.rbac", "windlass.tools"}
+DATA = {"windlass.crds", "windlass.examples", "windlass.rbac", "windlass.tools"}
 """Packages that ship files and no code."""
 
 
