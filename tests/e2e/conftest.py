@@ -17,15 +17,14 @@ SHORT: Final = "30"
 """Events after which a lifecycle hands over to its next run, so that it does so within every journey."""
 
 SHORT_TOO: Final = {
-    f"e2e.test_{name}"
-    for name in ("examples", "hooks", "lifecycle", "orders", "races", "readiness", "secrets", "settings")
+    f"test_{name}" for name in ("examples", "hooks", "lifecycle", "orders", "races", "readiness", "secrets", "settings")
 }
 """Modules about what lifecycles do; they run once more with short runs. `test_handover` chooses for itself."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the modules of `SHORT_TOO` twice; what histories are recorded from runs once."""
-    if metafunc.module.__name__ in SHORT_TOO and "stack" in metafunc.fixturenames:
+    if metafunc.module.__name__.rpartition(".")[2] in SHORT_TOO and "stack" in metafunc.fixturenames:
         once = os.environ.get(SWITCH) == "1" or THRESHOLD in os.environ
         thresholds = [""] if once else ["", SHORT]
         ids = ["short-runs" if threshold else "long-runs" for threshold in thresholds]

@@ -33,8 +33,8 @@ WAVES = 3
 """In which packages are sent off to their points; see `Placed.wave`."""
 
 RECOVERED_WITHIN = 60.0
-"""Deadline, not a target, in seconds from the restart until everything is as desired, on a machine that is busy with other
-things. How fast it is, bench/recovery.py measures."""
+"""Deadline, not a target, in seconds from the restart until everything is as desired, on a machine that is busy with
+other things. How fast it is, bench/recovery.py measures."""
 
 WAIT_SECONDS = 90.0
 """Seconds after which that is given up, so that a slow restart is told from one that never gets there."""
