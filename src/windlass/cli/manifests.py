@@ -75,5 +75,11 @@ def brought(manifests: Sequence[Manifest]) -> tuple[set[str], set[tuple[str, str
     """Return what the manifests make room for: names of Namespaces, and (group, kind) of CustomResourceDefinitions."""
     objects = [one.object for one in manifests]
     namespaces = {one["metadata"]["name"] for one in objects if (one["apiVersion"], one["kind"]) == ("v1", "Namespace")}
-    specs = [one.get("spec") or {} for one in objects if one["kind"] == "CustomResourceDefinition"]
-    return namespaces, {(one.get("group", ""), (one.get("names") or {}).get("kind", "")) for one in specs}
+    specs = [_part(one, "spec") for one in objects if one["kind"] == "CustomResourceDefinition"]
+    return namespaces, {(str(one.get("group")), str(_part(one, "names").get("kind"))) for one in specs}
+
+
+def _part(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a field that should be an object; what else stands there, the API server refuses by itself."""
+    value = obj.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
