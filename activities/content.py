@@ -23,6 +23,9 @@ VALUES_ROOT: Final = "values"
 """What paths in errors about merged values start with."""
 
 
+PACKAGES_KEPT: Final = 500
+"""Contents whose schemas, and whose hooks, a worker keeps prepared; those it has not used for longest go first."""
+
 RECORDS_KEPT: Final = 1000
 """Records kept in memory between the steps of one pass."""
 
@@ -56,7 +59,7 @@ class Contents:
         self._packages = packages
         self._records = records
         self._digest_key = digest_key
-        self._schemas: dict[str, Schemas] = {}
+        self._schemas: OrderedDict[str, Schemas] = OrderedDict()
         self._stored: OrderedDict[PackageKey, tuple[PackageRecord, RecordRef]] = OrderedDict()
 
     async def ensure(self, artifact: Artifact) -> Content:
@@ -68,6 +71,10 @@ class Contents:
         schemas = self._schemas.get(artifact.digest)
         if schemas is None:
             schemas = self._schemas[artifact.digest] = prepare_schemas(package)
+            if len(self._schemas) > PACKAGES_KEPT:
+                self._schemas.popitem(last=False)
+        else:
+            self._schemas.move_to_end(artifact.digest)
         return Content(root=root, package=package, schemas=schemas)
 
     async def state(self, key: PackageKey, uid: str, expected: RecordRef | None) -> State:

@@ -63,7 +63,7 @@ class ObserveActivities:
             completed=(status.completed or "") if status and same_life else "",
             conditions=_conditions(application) if same_life else (),
             orders=orders,
-            paused=next((o.order == "pause" for o in reversed(orders) if o.order in {"pause", "resume"}), False),
+            paused=bool(status and status.paused),
             record=ref,
             version=(status.version or "") if status and same_life else "",
             release=status.release if status and same_life else None,

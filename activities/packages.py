@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import VALUES_ROOT, Contents
+from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Contents
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs, repository_for
 from windlass.activities.observe import object_ref
@@ -55,7 +56,7 @@ class PackageActivities:
         self._access = access
         self._contents = contents
         self._digest_key = digest_key
-        self._discovered: dict[str, tuple[Hook, ...]] = {}
+        self._discovered: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
 
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
@@ -109,6 +110,10 @@ class PackageActivities:
         if hooks is None:
             # Keyed by content: the same files always answer the same.
             hooks = self._discovered[digest] = await self._hooks.discover(content.root, content.package.hook_files)
+            if len(self._discovered) > PACKAGES_KEPT:
+                self._discovered.popitem(last=False)
+        else:
+            self._discovered.move_to_end(digest)
         return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
 
     @activity.defn(name="package.apply_settings")

@@ -17,6 +17,10 @@ from windlass.runtime.packages import PackageLifecycles
 SENDERS: Final = 32
 """Signals in flight at a time."""
 
+AWAY_CAP: Final = 2.0
+"""Seconds at most until Temporal is tried again. Temporal is away, not one package's signal wrong: all senders share
+the back-off, so a try costs little, and nobody waits long once it is back."""
+
 _log = structlog.stdlib.get_logger(__name__)
 
 
@@ -28,6 +32,8 @@ class SignalQueue:
         self._waiting: OrderedDict[PackageKey, SeenStatus] = OrderedDict()
         self._sent: dict[PackageKey, SeenStatus] = {}
         self._filled = asyncio.Semaphore(0)
+        self._failures = 0
+        self._again_at = 0.0
 
     def put(self, key: PackageKey, seen: SeenStatus, *, force: bool = False) -> bool:
         """Queue a signal unless this very state was signalled already; return whether it was queued."""
@@ -55,19 +61,22 @@ class SignalQueue:
                 group.create_task(self._send())
 
     async def _send(self) -> None:
-        failures = 0
+        loop = asyncio.get_running_loop()
         while True:
             await self._filled.acquire()
+            await asyncio.sleep(max(0.0, self._again_at - loop.time()))
             if not self._waiting:
                 continue  # dropped meanwhile
             key, seen = self._waiting.popitem(last=False)
             try:
                 await self._lifecycles.desired_changed(key, seen)
-                failures = 0
+                self._failures = 0
             except WindlassError as error:
-                failures += 1
                 _log.warning("signal not taken", package=key.package_id, reason=error.reason.value, error=str(error))
-                await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
+                if self._again_at <= loop.time():  # one failure for all who tried at the same time
+                    self._failures += 1
+                    pause = min(delay(Category.TRANSIENT, self._failures, chance=0.5), AWAY_CAP)
+                    self._again_at = loop.time() + pause
                 if key not in self._waiting and self._sent.get(key) == seen:
                     self._waiting[key] = seen
                     self._filled.release()

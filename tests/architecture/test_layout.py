@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
+import tomllib
 
 import pytest
-from architecture.tree import folders, modules, parsed, tracked
+from architecture.tree import ROOT, folders, modules, parsed, tracked
+
+from windlass.devstack.paths import examples_dir
 
 MODULE_LINES = 500
 RUN_LINES = 60
@@ -16,7 +20,7 @@ FACES = {
 }
 """Packages whose `__init__` may hold more than a docstring, and why."""
 
-DATA = {"windlass.crds", "windlass.rbac", "windlass.tools"}
+DATA = {"windlass.crds", "windlass.examples", "windlass.rbac", "windlass.tools"}
 """Packages that ship files and no code."""
 
 
@@ -78,3 +82,19 @@ def test_a_run_reads_as_a_story(name: str, run: ast.AsyncFunctionDef) -> None:
 
 def test_there_are_workflows_to_judge() -> None:
     assert "windlass.workflows.package" in {name for name, _ in WORKFLOWS}
+
+
+def test_every_example_is_shipped() -> None:
+    """`windlass demo` and its hooks work from an installed wheel, too."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folder = ROOT / tool["package-dir"]["windlass.examples"]
+    shipped = {
+        path for glob in tool["package-data"]["windlass.examples"] for path in folder.glob(glob) if path.is_file()
+    }
+    wanted = set(tracked("examples/applications/*", "examples/packages/*"))
+    assert wanted - shipped == set()
+    assert {path.name for path in wanted if path.match("hooks/*.sh") and not os.access(path, os.X_OK)} == set()
+
+
+def test_an_installation_finds_its_examples() -> None:
+    assert (examples_dir() / "packages" / "webapp" / "1.0.0" / "package.yaml").is_file()

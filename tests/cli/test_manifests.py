@@ -14,7 +14,7 @@ MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 
 
 def names(where: Path | str) -> list[str]:
-    return [one["metadata"]["name"] for one in read_manifests(str(where))]
+    return [one.object["metadata"]["name"] for one in read_manifests(str(where))]
 
 
 def refused(where: Path | str) -> PermanentError:
@@ -33,7 +33,7 @@ def test_documents_of_a_file_in_their_order(tmp_path: Path) -> None:
 def test_a_file_may_have_any_name_and_be_json(tmp_path: Path) -> None:
     obj: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     (tmp_path / "manifest").write_text(json.dumps(obj, indent="\t"))
-    assert list(read_manifests(str(tmp_path / "manifest"))) == [obj]
+    assert [one.object for one in read_manifests(str(tmp_path / "manifest"))] == [obj]
 
 
 def test_a_folder_is_its_manifests_by_name(tmp_path: Path) -> None:

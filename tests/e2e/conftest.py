@@ -1,14 +1,46 @@
-"""Fixtures of the end-to-end tests."""
+"""Fixtures of the end-to-end tests, and the two ways in which they run: with long runs and with short ones."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
+from replay.recorder import SWITCH
 
-from support.installation import Installation, installed
+from support.installation import THRESHOLD, Installation, installed
 from windlass.devstack.stack import Stack
+
+SHORT: Final = "30"
+"""Events after which a lifecycle hands over to its next run, so that it does so within every journey."""
+
+SHORT_TOO: Final = {
+    f"test_{name}" for name in ("examples", "hooks", "lifecycle", "orders", "races", "readiness", "secrets", "settings")
+}
+"""Modules about what lifecycles do; they run once more with short runs. `test_handover` chooses for itself."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the modules of `SHORT_TOO` twice; what histories are recorded from runs once."""
+    if metafunc.module.__name__.rpartition(".")[2] in SHORT_TOO and "stack" in metafunc.fixturenames:
+        once = os.environ.get(SWITCH) == "1" or THRESHOLD in os.environ
+        thresholds = [""] if once else ["", SHORT]
+        ids = ["short-runs" if threshold else "long-runs" for threshold in thresholds]
+        metafunc.parametrize("stack", thresholds, ids=ids, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
+def stack(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Stack]:
+    """The stack of this test run; with a parameter, workers that tests start hand over after so many events.
+
+    Of module scope, so that a module's installation is made anew for the other threshold.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if threshold := getattr(request, "param", ""):
+            patch.setenv(THRESHOLD, threshold)
+        yield stack
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from support.running import packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL
-from windlass.ports.kube import Object
+from windlass.ports.kube import Object, ObjectRef
 
 CANARY: Final = "canary-of-the-cli"
 
@@ -99,6 +99,38 @@ async def test_apply_refuses_what_the_api_refuses(installation: Installation) ->
     ran = await windlass(installation, "apply", "-f", "-", "-n", installation.namespace, stdin=unknown)
     told, _ = failed(ran)
     assert "Aplication" in told
+
+
+async def test_apply_checks_everything_before_it_applies_anything(installation: Installation, tmp_path: Path) -> None:
+    names = ("first", "second", "third")
+    texts = {name: manifest(installation, name) for name in names}
+    texts["second"] = texts["second"].replace("1.0.0", "v1")
+    texts["third"] = texts["third"].replace("windlass.dev/v1alpha1", "windlass.dev/v9")
+    file = tmp_path / "apps.yaml"
+    file.write_text("---\n".join(texts.values()))
+    told, _ = failed(await windlass(installation, "apply", "-f", str(file), "-n", installation.namespace))
+    assert f"{file}, document 2: Application {installation.namespace}/second: " in told
+    assert "spec.package.version" in told
+    assert told.endswith(f"; refused too: {file}, document 3; nothing was applied")
+    assert [await installation.object(name) for name in names] == [None, None, None]
+
+
+async def test_apply_takes_a_namespace_together_with_what_lies_in_it(installation: Installation) -> None:
+    name = f"{installation.namespace}-new"
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inside", "namespace": name}}
+    try:
+        ran = await done(installation, "apply", "-f", "-", stdin=yaml.safe_dump_all([namespace, inside]))
+        assert ran.lines == [f"Namespace {name} applied", f"ConfigMap inside in {name} applied"]
+    finally:
+        await installation.kube.delete(ObjectRef(api_version="v1", kind="Namespace", name=name))
+
+
+async def test_apply_says_which_document_lacks_its_namespace(installation: Installation) -> None:
+    inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "inside", "namespace": "nowhere-at-all"}}
+    told, _ = failed(await windlass(installation, "apply", "-f", "-", stdin=yaml.safe_dump(inside)))
+    assert told.startswith("windlass: standard input, document 1: ConfigMap nowhere-at-all/inside: ")
+    assert "nowhere-at-all" in told.partition("inside: ")[2]
 
 
 async def test_apply_with_wait_ends_at_a_failure_that_a_person_must_mend(installation: Installation) -> None:

@@ -32,11 +32,11 @@ REACHED_WITHIN = 60.0
 WAVES = 3
 """In which packages are sent off to their points; see `Placed.wave`."""
 
-RESTART_SECONDS = 30.0
-"""Seconds from the restart until everything is as desired: twice what is meant (design section 8), for a machine that
-is busy with other things. bench/restart_200.py measures."""
+RECOVERED_WITHIN = 60.0
+"""Deadline, not a target, in seconds from the restart until everything is as desired, on a machine that is busy with
+other things. How fast it is, bench/recovery.py measures."""
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 90.0
 """Seconds after which that is given up, so that a slow restart is told from one that never gets there."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faults.points import RESTART_SECONDS, WAIT_SECONDS, Field, Placed, Point
+from faults.points import RECOVERED_WITHIN, WAIT_SECONDS, Field, Placed, Point
 from temporalio.client import WorkflowExecutionStatus
 
 from support.waiting import eventually
@@ -75,4 +75,4 @@ async def test_a_removal_goes_on(killed: Field, point: Point) -> None:
 
 
 def test_all_removals_go_on_in_time(killed: Field) -> None:
-    assert killed.seconds <= RESTART_SECONDS
+    assert killed.seconds <= RECOVERED_WITHIN

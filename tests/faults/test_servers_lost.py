@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 
 from faults.points import WAIT_SECONDS, Field, Placed, Point
 
@@ -11,10 +12,6 @@ from support.installation import condition
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.devstack.state import PartPhase
-
-FROZEN = 6.0
-"""Seconds that Temporal is frozen before it is killed: longer than the heartbeat time-out, so that what runs is given
-up by Temporal while the worker still runs it."""
 
 POINTS = [
     Point(name="before-helm", hook="beforeHelm", activity="hook.run"),
@@ -26,6 +23,19 @@ POINTS = [
     ),
     Point(name="awaiting", gated=True, activity="helm.upgrade_release", status="deployed"),
 ]
+
+STEADY = [
+    Point(name="before-helm", hook="beforeHelm", activity="hook.run"),
+    Point(
+        name="awaiting",
+        gated=True,
+        after="beforeHelm finished 1.0.0",
+        activity="helm.upgrade_release",
+        status="deployed",
+    ),
+]
+"""Points that last until the test ends them, however slow the machine: a hook that waits for a file to go, and a
+readiness wait for a pod behind a scheduling gate."""
 
 
 async def killed(stack: Stack, part: str) -> None:
@@ -40,9 +50,9 @@ async def killed(stack: Stack, part: str) -> None:
     await eventually(back, WAIT_SECONDS, what=f"{part} is back")
 
 
-async def in_the_middle(field: Field) -> None:
+async def in_the_middle(field: Field, points: Sequence[Point]) -> None:
     """Bring every package to its point in an installation."""
-    await field.place(POINTS, "1.0.0")
+    await field.place(points, "1.0.0")
     field.start()
     await field.reach(lambda one: one.want("1.0.0"))
 
@@ -60,11 +70,26 @@ async def check_installed(field: Field, one: Placed) -> None:
 
 
 async def test_the_api_server_is_killed_during_installations(own_stack: Stack, own_field: Field) -> None:
-    await in_the_middle(own_field)
+    await in_the_middle(own_field, POINTS)
     await killed(own_stack, "kube-apiserver")
     await own_field.let_go()
     for one in own_field.placed.values():
         await check_installed(own_field, one)
+
+
+async def test_temporal_is_killed_during_installations(own_stack: Stack, own_field: Field) -> None:
+    await in_the_middle(own_field, STEADY)
+    runs = {name: (await own_field.installation.history(name)).run_id for name in own_field.placed}
+    await killed(own_stack, "temporal")
+
+    # What is held can only be let go once Temporal is back, so no step ends while it is away.
+    await own_field.let_go()
+    for one in own_field.placed.values():
+        await check_installed(own_field, one)
+        assert await one.revisions() == ("deployed",), "released once"
+        assert (await own_field.installation.history(one.point.name)).run_id == runs[one.point.name]
+    awaiting = own_field.placed["awaiting"]
+    assert awaiting.subject.journal() == awaiting.expected_journal("onStartup", "beforeHelm", "afterHelm")
 
 
 async def test_a_lost_database_is_rebuilt_by_observing(own_stack: Stack, own_field: Field) -> None:

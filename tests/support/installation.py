@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.client import Client, WorkflowHistory
 
 from support.waiting import eventually
@@ -26,6 +27,12 @@ from windlass.ports.kube import Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
+
+THRESHOLD = "WINDLASS_CONTINUE_AFTER_EVENTS"
+"""Set in the environment of the tests: events after which the lifecycles of their workers hand over to a next run."""
+
+INHERITED = ("PATH", "HOME", "LANG", THRESHOLD)
+"""What the processes take from the environment of the tests: little, so that tests do not depend on who runs them."""
 
 
 @dataclass
@@ -56,7 +63,7 @@ class Installation:
     def start(self, role: str = "all", **environ: str) -> subprocess.Popen[bytes]:
         """Start ``windlass worker --role ROLE``."""
         env = {
-            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+            **{name: os.environ[name] for name in INHERITED if name in os.environ},
             **self.stack.env,
             "WINDLASS_INSTALLATION": self.name,
             "WINDLASS_KEYRING_FILE": str(self.folder / "keyring.yaml"),
@@ -197,6 +204,14 @@ class Installation:
         """Fetch the history of the lifecycle's newest run."""
         return await self.client.get_workflow_handle(package_workflow_id(self.key(name))).fetch_history()
 
+    async def chain(self, name: str) -> list[WorkflowHistory]:
+        """Fetch the histories of the lifecycle's newest run and of those that handed over to it, newest first."""
+        found = [await self.history(name)]
+        while before := _begun(found[-1]).continued_execution_run_id:
+            handle = self.client.get_workflow_handle(package_workflow_id(self.key(name)), run_id=before)
+            found.append(await handle.fetch_history())
+        return found
+
 
 @asynccontextmanager
 async def installed(stack: Stack, folder: Path, **environ: str) -> AsyncIterator[Installation]:
@@ -224,6 +239,10 @@ async def installed(stack: Stack, folder: Path, **environ: str) -> AsyncIterator
             if installation.process is not None:
                 installation.kill()
             await _sweep(installation)
+
+
+def _begun(history: WorkflowHistory) -> WorkflowExecutionStartedEventAttributes:
+    return history.events[0].workflow_execution_started_event_attributes
 
 
 async def _sweep(installation: Installation) -> None:

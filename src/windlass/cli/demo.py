@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from windlass.cli.context import Context
     from windlass.devstack.stack import Stack
 
-EXAMPLES: Final = Path(__file__).parents[3] / "examples" / "packages"
-"""Where the packages lie in a clone of the repository."""
-
 INHERITED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "NO_COLOR", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 """What the demo's worker sees of your environment: your own cluster, Temporal and settings are none of its business."""
 
 
 def demo(
     once: Annotated[bool, typer.Option("--once", help="Stop the stack again at the end.")] = False,
-    packages: Annotated[Path, typer.Option(help="Folder with the packages webapp, cache and vault.")] = EXAMPLES,
+    packages: Annotated[
+        Path | None, typer.Option(help="Folder with other versions of the packages webapp, cache and vault.")
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Data directory of the stack.")] = None,
 ) -> None:
     """Watch packages being installed, reconfigured, upgraded under kill -9, and uninstalled.
@@ -36,13 +35,16 @@ def demo(
     Starts the embedded stack unless it runs, and leaves it running. Every line shown was seen in the cluster or in a
     workflow's history; exit code 0 means that every check was met.
     """
+    from windlass.devstack.paths import examples_dir
+
     began = time.monotonic()
     typer.echo("Windlass demo: real packages on a real Kubernetes API (its pods are simulated), run by Temporal.")
+    packages = packages or examples_dir() / "packages"
     if not (packages / "webapp").is_dir():
         raise PermanentError(
             Reason.PACKAGE_NOT_FOUND,
             f"the demo's packages are not in {packages}",
-            hint="run it in a clone of the repository, or name examples/packages of one with --packages",
+            hint="name a folder that holds webapp, cache and vault, or leave --packages out",
             actor=Actor.USER,
         )
     stack, ours = _stack(data_dir)

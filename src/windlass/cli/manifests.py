@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -11,7 +12,15 @@ from windlass.domain.documents import DocumentError, parse_documents
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 
-def read_manifests(name: str) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Manifest:
+    """One object as written, and where: ``apps.yaml, document 2``."""
+
+    place: str
+    object: dict[str, Any]
+
+
+def read_manifests(name: str) -> Iterator[Manifest]:
     """Yield the objects in a file, in every ``.yaml``, ``.yml`` and ``.json`` file of a folder, or in standard input.
 
     Raises:
@@ -38,7 +47,7 @@ def read_manifests(name: str) -> Iterator[dict[str, Any]]:
         yield from _objects(str(file), text)
 
 
-def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
+def _objects(where: str, text: str) -> Iterator[Manifest]:
     try:
         documents = parse_documents(text)
     except DocumentError as error:
@@ -55,8 +64,22 @@ def _objects(where: str, text: str) -> Iterator[dict[str, Any]]:
             _refuse(place, f"lacks {', '.join(missing)}", "add it")
         if odd := [field for field, value in required.items() if not isinstance(value, str)]:
             _refuse(place, f"{', '.join(odd)} is not text", "put it in quotes")
-        yield obj
+        yield Manifest(place, obj)
 
 
 def _refuse(where: str, problem: str, hint: str) -> NoReturn:
     raise PermanentError(Reason.VALIDATION_FAILED, f"{where}: {problem}", hint=hint, actor=Actor.USER)
+
+
+def brought(manifests: Sequence[Manifest]) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return what the manifests make room for: names of Namespaces, and (group, kind) of CustomResourceDefinitions."""
+    objects = [one.object for one in manifests]
+    namespaces = {one["metadata"]["name"] for one in objects if (one["apiVersion"], one["kind"]) == ("v1", "Namespace")}
+    specs = [_part(one, "spec") for one in objects if one["kind"] == "CustomResourceDefinition"]
+    return namespaces, {(str(one.get("group")), str(_part(one, "names").get("kind"))) for one in specs}
+
+
+def _part(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a field that should be an object; what else stands there, the API server refuses by itself."""
+    value = obj.get(name)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

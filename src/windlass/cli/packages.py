@@ -6,16 +6,13 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Format, Name, Namespace
 from windlass.cli.output import Document, Output, console, emit
-from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-
-if TYPE_CHECKING:
-    from windlass.cli.cluster import Cluster
+from windlass.domain.errors import Reason, TransientError
 
 FIELD_MANAGER = "windlass-cli"
 
@@ -27,18 +24,18 @@ def apply(
     timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 300.0,
     data_dir: DataDir = None,
 ) -> None:
-    """Create or change objects from manifests (server-side apply)."""
+    """Create or change objects from manifests (server-side apply); all of them are checked before any is applied."""
+    from windlass.cli.applying import apply_all
     from windlass.cli.cluster import cluster
     from windlass.cli.manifests import read_manifests
     from windlass.cli.waits import until_all_ready
 
-    documents = [document for name in file for document in read_manifests(name)]
+    manifests = [manifest for name in file for manifest in read_manifests(name)]
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             names: list[tuple[str, str]] = []
-            for document in documents:
-                stored = await _apply(place, document)
+            async for stored in apply_all(place, manifests):
                 metadata = stored["metadata"]
                 where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
                 typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
@@ -48,28 +45,6 @@ def apply(
                 await until_all_ready(place, names, timeout)
 
     asyncio.run(run())
-
-
-async def _apply(place: Cluster, document: dict[str, Any]) -> dict[str, Any]:
-    """Apply one object.
-
-    Raises:
-        PermanentError: the API server does not take it; says which object, and the field.
-    """
-    info = await place.kube.resource(document["apiVersion"], document["kind"])
-    if info is not None and info.namespaced and not document["metadata"].get("namespace"):
-        document = {**document, "metadata": {**document["metadata"], "namespace": place.namespace}}
-    document = place.labelled(document)
-    try:
-        return await place.kube.apply(document, field_manager=FIELD_MANAGER)
-    except WindlassError as error:
-        raise PermanentError(
-            error.reason,
-            f"{document['kind']} {document['metadata']['name']}: {error.message}",
-            # What the adapter says to a worker, which tries again by itself, does not hold for a person.
-            hint=error.hint if isinstance(error, PermanentError) else "correct the object, or try again",
-            actor=error.actor if isinstance(error, PermanentError) else Actor.USER,
-        ) from error
 
 
 def get(

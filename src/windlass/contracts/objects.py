@@ -287,6 +287,9 @@ class ApplicationStatus(KubeModel):
         description="The newest orders of people, oldest first.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
+    paused: bool | None = Field(
+        default=None, description="Somebody ordered a pause; true also when that order is no longer among `orders`."
+    )
     workflow: WorkflowStatus | None = None
     completed: str | None = Field(
         default=None,

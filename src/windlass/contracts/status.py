@@ -52,6 +52,7 @@ def application_status(state: LifecycleState, step: Next, workflow: WorkflowStat
         failure=_failure(state.failure),
         seen=state.seen,
         orders=list(state.orders),
+        paused=state.paused or None,
         workflow=workflow,
         completed=progress.completed or None,
     )

@@ -45,6 +45,11 @@ def roles_dir() -> Path:
     return _package_dir("windlass.rbac")
 
 
+def examples_dir() -> Path:
+    """Return the folder of the example packages and manifests (`windlass.examples` as installed)."""
+    return _package_dir("windlass.examples")
+
+
 def _package_dir(package: str) -> Path:
     spec = find_spec(package)
     locations = None if spec is None else spec.submodule_search_locations

@@ -106,11 +106,6 @@ def failure_of(error: BaseException, *, step: str = "the step") -> FailureDetail
     return _internal(f"{step} failed with an unexpected {type(error).__name__}")
 
 
-def is_cancelled(error: BaseException) -> bool:
-    """Say whether ``error`` is a cancellation, in any of the forms that Temporal and asyncio give it."""
-    return any(isinstance(link, (asyncio.CancelledError, CancelledError)) for link in _chain(error))
-
-
 def _details_of(error: WindlassError) -> FailureDetails:
     return FailureDetails(
         category=error.category,

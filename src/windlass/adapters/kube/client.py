@@ -212,8 +212,13 @@ class KubeClient:
             raise failures.rejected(call, 409, answer.body)
         return _parsed(call, answer)
 
-    async def apply(self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True) -> Object:
-        """Server-side apply: create or update exactly the fields of ``obj``, owned by ``field_manager``."""
+    async def apply(
+        self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True, dry_run: bool = False
+    ) -> Object:
+        """Server-side apply: create or update exactly the fields of ``obj``, owned by ``field_manager``.
+
+        With ``dry_run`` everything is validated and admitted, and nothing is stored.
+        """
         resource = await self._served("patch", *_kind(obj))
         namespace, name = _names(obj)
         call = _call("patch", resource, namespace, name, subresource)
@@ -221,7 +226,11 @@ class KubeClient:
             call,
             "PATCH",
             _path(resource, namespace, name, subresource),
-            query={"fieldManager": field_manager, "force": str(force).lower()},
+            query={
+                "fieldManager": field_manager,
+                "force": str(force).lower(),
+                **({"dryRun": "All"} if dry_run else {}),
+            },
             body=obj,
             content_type="application/apply-patch+yaml",
         )
