@@ -10,7 +10,7 @@ from windlass.activities.content import VALUES_ROOT, Content, Contents
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.observe import object_ref
 from windlass.activities.progress import ProgressReporter
-from windlass.contracts.objects import Application
+from windlass.contracts.objects import PackageObject, parse_package
 from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.digests import content_digest
@@ -48,7 +48,7 @@ class HelmActivities:
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
         """Install or upgrade unless nothing changed, then wait until every object of the release is ready."""
         async with heartbeating() as beat:
-            application = await self._application(request)
+            package = await self._object(request)
             content = await self._contents.ensure(request.artifact)
             state = await self._contents.applied(request.key, request.uid, request.record)
             values = self._contents.values(content, state.record)
@@ -66,7 +66,7 @@ class HelmActivities:
             )
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)
-            ready = await self._wait(request, application, outcome, beat) if application.spec.wait else True
+            ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
         return ReleaseResult(
             action=outcome.action,
             values=digest,
@@ -122,21 +122,19 @@ class HelmActivities:
             digest=content_digest({"content": request.artifact.digest, "values": values}, self._digest_key),
         )
 
-    async def _application(self, request: ReleaseRequest) -> Application:
+    async def _object(self, request: ReleaseRequest) -> PackageObject:
         obj = await self._kube.get(object_ref(request.key))
         if obj is None or obj["metadata"]["uid"] != request.uid:
             raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
-        return Application.model_validate(obj)
+        return parse_package(request.key.kind, obj)
 
-    async def _wait(
-        self, request: ReleaseRequest, application: Application, outcome: ReleaseOutcome, beat: Beat
-    ) -> bool:
-        left = application.status is not None and application.status.progress is not None
+    async def _wait(self, request: ReleaseRequest, package: PackageObject, outcome: ReleaseOutcome, beat: Beat) -> bool:
+        left = package.status is not None and package.status.progress is not None
         reporter = ProgressReporter(self._kube, self._clock, request.key, beat, shown=left)
         try:
             return await self._readiness.wait_ready(
                 outcome.objects,
-                deadline=application.spec.readiness_timeout,
+                deadline=package.spec.readiness_timeout,
                 on_progress=reporter.report,
                 owner=object_ref(request.key),
                 owner_generation=request.generation,

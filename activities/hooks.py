@@ -79,7 +79,9 @@ class HookActivities:
             context=binding_context(request.binding),
             values=values_file(name, values, {}),
             config_values=config_values_file(name, state.record.settings or {}, {}),
-            kubeconfig=await self._access.kubeconfig(namespace, hook_account_name(request.key)),
+            kubeconfig=await self._access.kubeconfig(
+                namespace, hook_account_name(request.key), cluster_wide=request.key.cluster_wide
+            ),
             namespace=namespace,
             package_id=request.key.package_id,
         )
@@ -92,7 +94,7 @@ class HookActivities:
         if output.config_values_patch:
             raise PermanentError(
                 reason,
-                "a patch of the config values is not served: settings belong to the Application",
+                "a patch of the config values is not served: settings belong to the object",
                 hint="write computed values to VALUES_JSON_PATCH_PATH",
                 actor=Actor.AUTHOR,
             )

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from windlass.contracts.objects import Application, PackageRepository, SeenStatus, ValuesReference
+from windlass.contracts.objects import PackageObject, PackageRepository, SeenStatus, ValuesReference, parse_package
 from windlass.domain.digests import seen_digest, settings_digest
 from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
@@ -34,9 +34,9 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """One consistent enough look at an Application and everything it references."""
+    """One consistent enough look at a package's object and everything it references."""
 
-    application: Application
+    object: PackageObject
     references: tuple[Reference, ...]
     repository: PackageRepository | None
 
@@ -46,11 +46,11 @@ class Inputs:
             f"{index} {_where(reference.entry)} {reference.entry.target_path or ''}": reference.text
             for index, reference in enumerate(self.references)
         }
-        return settings_digest(self.application.spec.settings, texts, key)
+        return settings_digest(self.object.spec.settings, texts, key)
 
     def seen(self, key: bytes) -> SeenStatus:
         """Return the mark by which the watcher knows that all of this has been taken notice of."""
-        metadata = self.application.metadata
+        metadata = self.object.metadata
         annotations = {k: v for k, v in metadata.annotations.items() if k not in _IGNORED_ANNOTATIONS}
         sources: dict[str, dict[str, str]] = {}
         for reference in self.references:
@@ -84,7 +84,7 @@ class Inputs:
                     hint="create it, or set `optional: true`",
                 )
             merged = merge(merged, _values_of(reference.entry, _decoded(reference)))
-        return merge(merged, self.application.spec.settings)
+        return merge(merged, self.object.spec.settings)
 
     def concealed(self) -> Values:
         """Return the part of the settings that came from Secrets: what errors must never show."""
@@ -96,32 +96,32 @@ class Inputs:
 
 
 async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
-    """Read the Application of ``key`` and what it references; None if there is no such object."""
+    """Read the object of ``key`` and what it references; None if there is no such object."""
     obj = await kube.get(
         ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
     )
     if obj is None:
         return None
-    return await inputs_of(kube.get, Application.model_validate(obj))
+    return await inputs_of(kube.get, parse_package(key.kind, obj))
 
 
 type Lookup = Callable[[ObjectRef], Awaitable[Object | None]]
 """Finds one object: `Kube.get`, or a cache that a watch keeps fresh."""
 
 
-async def inputs_of(lookup: Lookup, application: Application) -> Inputs:
-    """Look up what ``application`` references."""
-    namespace = application.metadata.namespace
+async def inputs_of(lookup: Lookup, package: PackageObject) -> Inputs:
+    """Look up what the object of a package references."""
+    namespace = package.target_namespace
     objects: dict[ObjectRef, Object | None] = {}
     references: list[Reference] = []
-    for entry in application.spec.values_from:
+    for entry in package.spec.values_from:
         ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
         if ref not in objects:
             objects[ref] = await lookup(ref)
         references.append(Reference(entry=entry, text=_text(entry, objects[ref])))
-    name = application.spec.package.repository
+    name = package.spec.package.repository
     return Inputs(
-        application=application,
+        object=package,
         references=tuple(references),
         repository=await read_repository(lookup, name),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio import activity
 
 from windlass.activities.inputs import read_inputs
-from windlass.contracts.objects import Application, SeenStatus
+from windlass.contracts.objects import PackageObject, SeenStatus
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
@@ -34,8 +34,8 @@ class ObserveActivities:
         if inputs is None:
             restored = await self._restored(request, None) if request.restore else None
             return Observation(desired=Desired(), seen=SeenStatus(), restored=restored)
-        application = inputs.application
-        metadata = application.metadata
+        package = inputs.object
+        metadata = package.metadata
         desired = Desired(
             exists=True,
             uid=metadata.uid,
@@ -43,25 +43,25 @@ class ObserveActivities:
             deleting=metadata.deletion_timestamp is not None,
             abandon=metadata.annotations.get(ABANDON_ANNOTATION) == "true",
             finalizer=FINALIZER in metadata.finalizers,
-            source=application.source,
+            source=package.source,
             settings=inputs.settings_digest(self._digest_key),
-            suspended=application.spec.suspend,
-            delete_on_disable=application.spec.delete_on_disable,
+            suspended=package.spec.suspend,
+            delete_on_disable=package.spec.delete_on_disable,
         )
-        restored = await self._restored(request, application) if request.restore else None
+        restored = await self._restored(request, package) if request.restore else None
         return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)
 
-    async def _restored(self, request: ObserveRequest, application: Application | None) -> Restored:
+    async def _restored(self, request: ObserveRequest, package: PackageObject | None) -> Restored:
         stored = await self._records.load(request.key)
-        status = application.status if application else None
+        status = package.status if package else None
         orders = tuple(status.orders or ()) if status else ()
         record, ref = stored or (None, None)
-        same_life = bool(record and application and record.uid == application.metadata.uid)
+        same_life = bool(record and package and record.uid == package.metadata.uid)
         return Restored(
             artifact=record.artifact if record else None,
             released=record.released.artifact if record and record.released else None,
             completed=(status.completed or "") if status and same_life else "",
-            conditions=_conditions(application) if same_life else (),
+            conditions=_conditions(package) if same_life else (),
             orders=orders,
             paused=bool(status and status.paused),
             record=ref,
@@ -70,8 +70,8 @@ class ObserveActivities:
         )
 
 
-def _conditions(application: Application | None) -> tuple[Condition, ...]:
-    status = application.status if application else None
+def _conditions(package: PackageObject | None) -> tuple[Condition, ...]:
+    status = package.status if package else None
     known = {type_.value for type_ in Type}
     found = {c.type: c for c in (status.conditions or []) if c.type in known} if status else {}
     if not found:

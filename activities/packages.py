@@ -23,6 +23,7 @@ from windlass.contracts.steps import (
     SettingsRequest,
     SettingsResult,
 )
+from windlass.domain.definition import check_kind
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import FINALIZER, hook_account_name
 from windlass.domain.lifecycle import Loaded
@@ -105,6 +106,7 @@ class PackageActivities:
     async def load(self, request: LoadRequest) -> LoadResult:
         """Read the package and ask its hooks for their bindings."""
         content = await self._contents.ensure(request.artifact)
+        check_kind(content.package.definition, request.key.kind)
         digest = request.artifact.digest
         hooks = self._discovered.get(digest)
         if hooks is None:
@@ -120,7 +122,7 @@ class PackageActivities:
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
         """Validate the newest settings; only valid ones replace those that were applied before."""
         inputs = await read_inputs(self._kube, request.key)
-        if inputs is None or inputs.application.metadata.uid != request.uid:
+        if inputs is None or inputs.object.metadata.uid != request.uid:
             raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
         content = await self._contents.ensure(request.artifact)
         settings = inputs.settings()
@@ -139,7 +141,7 @@ class PackageActivities:
     async def clean_up(self, request: PackageRequest) -> None:
         """Drop what belongs to the package besides its release: files, the hooks' account, the state Secret."""
         key = request.key
-        await self._access.remove(key.target_namespace, hook_account_name(key))
+        await self._access.remove(key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
         await self._packages.remove(key.package_id)
         await self._records.delete(key)
 

@@ -9,7 +9,7 @@ import structlog
 from temporalio import activity
 
 from windlass.activities.observe import object_ref
-from windlass.contracts.objects import ApplicationStatus
+from windlass.contracts.objects import PackageStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION
@@ -71,7 +71,7 @@ class StatusActivities:
         except WindlassError as error:
             _log.warning("events not recorded", reason=error.reason.value, error=str(error))
 
-    def _linked(self, status: ApplicationStatus) -> ApplicationStatus:
+    def _linked(self, status: PackageStatus) -> PackageStatus:
         workflow = status.workflow
         if workflow is None or not self._ui:
             return status

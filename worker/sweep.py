@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 
 from windlass.domain.errors import WindlassError
-from windlass.domain.ids import API_VERSION
+from windlass.domain.ids import API_VERSION, Kind
 from windlass.ports.kube import Kube
 from windlass.ports.packages import Packages
 
@@ -15,17 +15,17 @@ _log = structlog.stdlib.get_logger(__name__)
 
 
 async def sweep(kube: Kube, packages: Packages) -> None:
-    """Drop cached content that no Application uses or was last released with; what is missed is fetched again.
+    """Drop cached content that no package uses or was last released with; what is missed is fetched again.
 
     At start, when no step is under way here. A cluster that does not answer now costs nothing but disk.
     """
     try:
-        found = await kube.list(API_VERSION, "Application")
+        listed = [await kube.list(API_VERSION, kind.value) for kind in Kind]
     except WindlassError as error:
         _log.warning("package cache not swept", reason=error.reason.value, error=str(error))
         return
     keep: set[str] = set()
-    for item in found.items:
+    for item in (item for found in listed for item in found.items):
         status: dict[str, Any] = item.get("status") or {}
         keep |= {str(status.get("digest") or ""), str(status.get("completed") or "").partition("/")[0]}
     dropped = await packages.sweep(sorted(keep))

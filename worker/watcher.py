@@ -16,13 +16,12 @@ import structlog
 
 from windlass.activities.inputs import inputs_of
 from windlass.adapters.kube.reflector import Listed, list_and_watch
-from windlass.contracts.objects import Application, SeenStatus
+from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import (
     API_VERSION,
-    DEFAULT_INSTALLATION,
     FINALIZER,
-    INSTALLATION_LABEL,
+    Kind,
     PackageKey,
     package_of,
     package_workflow_id,
@@ -52,22 +51,22 @@ _log = structlog.stdlib.get_logger(__name__)
 class _Picture:
     """What the watcher knows of the cluster."""
 
-    applications: dict[PackageKey, Application] = field(default_factory=dict[PackageKey, Application])
+    packages: dict[PackageKey, PackageObject] = field(default_factory=dict[PackageKey, PackageObject])
     repositories: dict[str, Object] = field(default_factory=dict[str, Object])
     contents: dict[ObjectRef, Object | None] = field(default_factory=dict[ObjectRef, Object | None])
 
     def users_of(self, ref: ObjectRef) -> Iterator[PackageKey]:
         """Yield the packages whose settings come from this ConfigMap or Secret."""
-        for key, application in self.applications.items():
-            if key.namespace == ref.namespace and any(
-                (entry.kind, entry.name) == (ref.kind, ref.name) for entry in application.spec.values_from
+        for key, package in self.packages.items():
+            if key.target_namespace == ref.namespace and any(
+                (entry.kind, entry.name) == (ref.kind, ref.name) for entry in package.spec.values_from
             ):
                 yield key
 
     def users_of_repository(self, name: str) -> Iterator[PackageKey]:
         """Yield the packages that come from this repository."""
-        for key, application in self.applications.items():
-            if application.spec.package.repository == name:
+        for key, package in self.packages.items():
+            if package.spec.package.repository == name:
                 yield key
 
 
@@ -102,7 +101,8 @@ class Watcher:
         self._picture = _Picture()
         self._signals = SignalQueue(lifecycles)
         self._listed = asyncio.Event()
-        self._known = asyncio.Event()
+        self._known: set[Kind] = set()
+        self._looked = asyncio.Event()
         self._referenced = asyncio.Event()
         self._group = asyncio.TaskGroup()
 
@@ -111,29 +111,30 @@ class Watcher:
         async with self._group as group:
             group.create_task(self._signals.run())
             group.create_task(self._watch_repositories())
-            group.create_task(self._watch_applications())
-            for kind in REFERENCED:
-                group.create_task(self._watch_referenced(kind))
+            for kind in Kind:
+                group.create_task(self._watch_packages(kind))
+            for referenced in REFERENCED:
+                group.create_task(self._watch_referenced(referenced))
             group.create_task(self._compare_again())
             group.create_task(self._patrol())
 
     # -- watches -----------------------------------------------------------------------------------------------------
 
-    async def _watch_applications(self) -> None:
-        async for event in self._stream("Application"):
+    async def _watch_packages(self, kind: Kind) -> None:
+        async for event in self._stream(kind.value):
             if isinstance(event, Listed):
-                await self._take_list(event.items)
+                await self._take_list(kind, event.items)
                 continue
             if event.type == "BOOKMARK":
                 continue
-            application = _application(event.object)
-            if application is None or not self._ours(application):
+            package = _package(kind, event.object)
+            if package is None or package.installation != self._installation:
                 continue
-            key = self._key(application)
+            key = package.key(self._installation)
             if event.type == "DELETED":
-                self._gone(key, application)
+                self._gone(key, package)
             else:
-                self._remember(key, application)
+                self._remember(key, package)
                 await self._compare(key)
 
     async def _watch_repositories(self) -> None:
@@ -182,32 +183,35 @@ class Watcher:
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
 
-    async def _take_list(self, items: list[Object]) -> None:
+    async def _take_list(self, kind: Kind, items: list[Object]) -> None:
         await self._listed.wait()  # digests hold the repositories' specs: without their list all would look changed
-        found = [_application(item) for item in items]
-        applications = [application for application in found if application is not None and self._ours(application)]
-        gone = self._picture.applications.keys() - {self._key(application) for application in applications}
+        found = [package for item in items if (package := _package(kind, item)) is not None]
+        listed = {
+            package.key(self._installation): package for package in found if package.installation == self._installation
+        }
+        gone = {key for key in self._picture.packages.keys() - listed.keys() if key.kind is kind}
         for key in sorted(gone, key=lambda key: key.package_id):
-            self._gone(key, self._picture.applications[key])
-        for application in applications:
-            self._remember(self._key(application), application)
-        self._known.set()
-        await self._compare_all()
+            self._gone(key, self._picture.packages[key])
+        for key, package in listed.items():
+            self._remember(key, package)
+        self._known.add(kind)
+        self._looked.set()
+        await self._compare_all(kind)
 
     async def _compare_again(self) -> None:
         while True:
             await asyncio.sleep(self._resync * self._jitter())
             self._signals.forget()
-            await self._compare_all()
+            await self._compare_all(*Kind)
 
     async def _patrol(self) -> None:
         """Start again what was terminated by hand or lost with Temporal's data; the cluster says nothing of either."""
-        await self._known.wait()
+        await self._looked.wait()
         orphans: set[PackageKey] = set()
         while True:
             running = await self._running()
             if running is not None:
-                for key in list(self._picture.applications):
+                for key in list(self._picture.packages):
                     if package_workflow_id(key) not in running:
                         await self._compare(key, absent=True)
                 before, orphans = orphans, self._orphans(running)
@@ -218,7 +222,7 @@ class Watcher:
     def _orphans(self, running: set[str]) -> set[PackageKey]:
         """Return the packages whose lifecycle runs though their object is gone; nobody was there to tell them."""
         keys = {package_of(self._installation, id_) for id_ in running}
-        return {key for key in keys if key is not None and key not in self._picture.applications}
+        return {key for key in keys if key and key.kind in self._known and key not in self._picture.packages}
 
     async def _running(self) -> set[str] | None:
         """Return the ids of the running lifecycles, None if Temporal does not tell."""
@@ -228,27 +232,29 @@ class Watcher:
             _log.warning("lifecycles not listed", reason=error.reason.value, error=str(error))
             return None
 
-    async def _compare_all(self) -> None:
+    async def _compare_all(self, *kinds: Kind) -> None:
         running = await self._running()
         signalled = 0
-        for key in list(self._picture.applications):
+        keys = [key for key in self._picture.packages if key.kind in kinds]
+        for key in keys:
             absent = running is not None and package_workflow_id(key) not in running
             signalled += await self._compare(key, absent=absent)
-        _log.info("compared", packages=len(self._picture.applications), signalled=signalled)
+        if keys:
+            _log.info("compared", kinds=[kind.value for kind in kinds], packages=len(keys), signalled=signalled)
 
     async def _compare(self, key: PackageKey, *, absent: bool = False) -> bool:
         """Signal the package if what it says differs from what was seen; return whether it was signalled."""
-        application = self._picture.applications.get(key)
-        if application is None:
+        package = self._picture.packages.get(key)
+        if package is None:
             return False
-        if application.metadata.deletion_timestamp and FINALIZER not in application.metadata.finalizers:
+        if package.metadata.deletion_timestamp and FINALIZER not in package.metadata.finalizers:
             return False  # going away, and nothing of ours holds it
         try:
-            seen = (await inputs_of(self._look_up, application)).seen(self._digest_key)
+            seen = (await inputs_of(self._look_up, package)).seen(self._digest_key)
         except WindlassError as error:
             _log.warning("references not read", package=key.package_id, reason=error.reason.value, error=str(error))
-            seen = SeenStatus(uid=application.metadata.uid, generation=application.metadata.generation)
-        known = application.status.seen if application.status else None
+            seen = SeenStatus(uid=package.metadata.uid, generation=package.metadata.generation)
+        known = package.status.seen if package.status else None
         if seen == known and not absent:
             return False
         return self._signals.put(key, seen, force=absent)
@@ -260,12 +266,12 @@ class Watcher:
             self._picture.contents[ref] = await self._kube.get(ref)
         return self._picture.contents[ref]
 
-    def _gone(self, key: PackageKey, application: Application) -> None:
+    def _gone(self, key: PackageKey, package: PackageObject) -> None:
         """Tell a lifecycle that still runs; an object that is gone never starts one."""
-        known = self._picture.applications.pop(key, None) or application
+        known = self._picture.packages.pop(key, None) or package
         self._signals.drop(key)
         # Who took the finalizer off: the lifecycle, which ends by itself, or somebody by hand before the deletion?
-        if FINALIZER in application.metadata.finalizers or known.metadata.deletion_timestamp is None:
+        if FINALIZER in package.metadata.finalizers or known.metadata.deletion_timestamp is None:
             self._group.create_task(self._tell_gone(key))
 
     async def _tell_gone(self, key: PackageKey) -> None:
@@ -275,24 +281,16 @@ class Watcher:
         except WindlassError as error:
             _log.warning("removal not signalled", package=key.package_id, error=str(error))
 
-    def _remember(self, key: PackageKey, application: Application) -> None:
-        self._picture.applications[key] = application
-        if application.spec.values_from:
+    def _remember(self, key: PackageKey, package: PackageObject) -> None:
+        self._picture.packages[key] = package
+        if package.spec.values_from:
             self._referenced.set()
 
-    def _ours(self, application: Application) -> bool:
-        label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
-        return label == self._installation
 
-    def _key(self, application: Application) -> PackageKey:
-        metadata = application.metadata
-        return PackageKey(installation=self._installation, namespace=metadata.namespace, name=metadata.name)
-
-
-def _application(obj: Object) -> Application | None:
+def _package(kind: Kind, obj: Object) -> PackageObject | None:
     try:
-        return Application.model_validate(obj)
+        return parse_package(kind, obj)
     except ValueError:
         # The API server admits only what the schema allows; an object from before a schema change is left alone.
-        _log.warning("object not understood", kind="Application", name=obj.get("metadata", {}).get("name"))
+        _log.warning("object not understood", kind=kind.value, name=obj.get("metadata", {}).get("name"))
         return None

@@ -16,9 +16,9 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import WorkflowStatus
     from windlass.contracts.status import (
-        application_status,
         details,
         is_ready,
+        package_status,
         phase,
         status_digest,
         with_ready,
@@ -57,7 +57,7 @@ class Recorder:
         state = state.model_copy(update={"conditions": with_ready(state, step.hold, now)})
         info = workflow.info()
         where = WorkflowStatus(id=info.workflow_id, run_id=info.run_id)
-        status = application_status(state, step, where)
+        status = package_status(state, step, where)
         digest = status_digest(status)
         if digest == state.written and not state.notes:
             return state

@@ -205,11 +205,13 @@ class FakeHooks:
 class FakeAccess:
     accounts: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
-    async def kubeconfig(self, namespace: str, account: str) -> str:
+    async def kubeconfig(self, namespace: str, account: str, *, cluster_wide: bool = False) -> str:
+        del cluster_wide
         self.accounts.add((namespace, account))
         return f"kubeconfig of {account}"
 
-    async def remove(self, namespace: str, account: str) -> None:
+    async def remove(self, namespace: str, account: str, *, cluster_wide: bool = False) -> None:
+        del cluster_wide
         self.accounts.discard((namespace, account))
 
 

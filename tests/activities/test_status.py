@@ -7,13 +7,13 @@ from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.progress import ProgressReporter
 from windlass.activities.status import FIELD_MANAGER, StatusActivities
 from windlass.contracts.lifecycle import EventNote
-from windlass.contracts.objects import ApplicationStatus, WorkflowStatus
+from windlass.contracts.objects import PackageStatus, WorkflowStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.readiness import Progress
 from windlass.ports.kube import Object
 
-STATUS = ApplicationStatus(
+STATUS = PackageStatus(
     phase="Running", step="Idle", workflow=WorkflowStatus(id="windlass/package/prod.web", run_id="r1")
 )
 NOTE = EventNote(type="Warning", reason="LoadFailed", note="why", at=12.5)

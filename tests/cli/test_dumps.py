@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from windlass.cli.dumps import app_dump, queue_dump
+from windlass.cli.dumps import package_dump, queue_dump
 from windlass.contracts.lifecycle import DumpView, Failure, LifecycleState, QueuedStep
 from windlass.contracts.objects import Application, ReleaseStatus
 from windlass.domain import conditions as cond
@@ -40,7 +40,7 @@ def test_one_package() -> None:
         release=ReleaseStatus(name="prod.billing", namespace="prod", revision=2),
         failure=Failure(step="Load", reason="LoadFailed", message="m"),
     )
-    dumped = app_dump(view(state), application())
+    dumped = package_dump(view(state), application())
     assert dumped["status"] == {
         "version": "1.4.2",
         "conditions": [{"type": "Ready", "status": "Unknown", "reason": "Pending"}],
@@ -56,7 +56,7 @@ def test_one_package() -> None:
 
 
 def test_a_package_that_was_never_downloaded_is_named_by_what_it_wants() -> None:
-    dumped = app_dump(view(LifecycleState()), application())
+    dumped = package_dump(view(LifecycleState()), application())
     assert dumped["definition"] == {"name": "billing", "version": "1.4.2"}
     assert dumped["hooks"] == []
     assert "release" not in dumped

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from windlass.contracts.crds import crd_files, crd_manifests
-from windlass.contracts.objects import Application, ApplicationSpec, PackageRef, PackageRepository, seconds
+from windlass.contracts.objects import Application, PackageRef, PackageRepository, PackageSpec, seconds
 from windlass.domain.package import Source
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
@@ -92,7 +92,7 @@ def test_an_object_comes_back_as_it_was_with_what_the_model_does_not_know() -> N
 
 
 def test_an_object_made_in_code_names_its_kind() -> None:
-    made = Application(spec=ApplicationSpec(package=PackageRef(repository="r", name="p", version="1.0.0")))
+    made = Application(spec=PackageSpec(package=PackageRef(repository="r", name="p", version="1.0.0")))
 
     assert made.to_object() == {
         "apiVersion": "windlass.dev/v1alpha1",

@@ -7,12 +7,12 @@ import pytest
 from domain.lives import ready, running, source, wanted
 
 from windlass.contracts.lifecycle import Failure, LifecycleState
-from windlass.contracts.objects import ApplicationStatus, ReleaseStatus, WorkflowStatus
+from windlass.contracts.objects import PackageStatus, ReleaseStatus, WorkflowStatus
 from windlass.contracts.status import (
     MESSAGE_CAP,
-    application_status,
     details,
     is_ready,
+    package_status,
     phase,
     queues_view,
     status_digest,
@@ -73,7 +73,7 @@ def test_what_runs_for_a_newer_wish_is_not_ready_whatever_the_last_run_left() ->
 
 
 def test_the_status_at_rest() -> None:
-    status = application_status(state(conditions=with_ready(state(), Hold.IDLE, 30.0)), IDLE, WHERE)
+    status = package_status(state(conditions=with_ready(state(), Hold.IDLE, 30.0)), IDLE, WHERE)
     assert (status.phase, status.step, status.version, status.digest) == ("Running", "Idle", "1", "d1")
     assert (status.observed_generation, status.completed, status.failure) == (4, "d1/s1", None)
     assert (status.release, status.workflow) == (state().release, WHERE)
@@ -84,7 +84,7 @@ def test_the_status_at_rest() -> None:
 
 
 def test_the_status_of_a_failure() -> None:
-    status = application_status(state(failure=FAILURE), Next(step=Step.WAIT, hold=Hold.BACKOFF), WHERE)
+    status = package_status(state(failure=FAILURE), Next(step=Step.WAIT, hold=Hold.BACKOFF), WHERE)
     failure = status.failure
     assert failure is not None
     assert (failure.step, failure.reason, failure.attempt, failure.actor) == (
@@ -101,9 +101,7 @@ def test_the_status_of_a_failure() -> None:
 def test_long_messages_are_cut_in_conditions_and_whole_in_the_failure() -> None:
     long = "x" * (MESSAGE_CAP + 1)
     broken = apply(conditions(), [false(Type.HELM_APPLIED, "Failed", long)], generation=4, now=21.0)
-    status = application_status(
-        state(conditions=broken, failure=FAILURE.model_copy(update={"message": long})), IDLE, WHERE
-    )
+    status = package_status(state(conditions=broken, failure=FAILURE.model_copy(update={"message": long})), IDLE, WHERE)
     applied = next(condition for condition in status.conditions or [] if condition.type == "HelmApplied")
     assert len(applied.message) == MESSAGE_CAP
     assert status.failure is not None
@@ -111,13 +109,13 @@ def test_long_messages_are_cut_in_conditions_and_whole_in_the_failure() -> None:
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    status = application_status(LifecycleState(), IDLE, WHERE)
+    status = package_status(LifecycleState(), IDLE, WHERE)
     assert (status.version, status.digest, status.release, status.completed) == (None, None, None, None)
 
 
 def test_a_status_is_written_again_only_when_it_differs() -> None:
-    status = application_status(state(), IDLE, WHERE)
-    assert status_digest(status) == status_digest(ApplicationStatus.model_validate(status.model_dump(by_alias=True)))
+    status = package_status(state(), IDLE, WHERE)
+    assert status_digest(status) == status_digest(PackageStatus.model_validate(status.model_dump(by_alias=True)))
     assert status_digest(status) != status_digest(status.model_copy(update={"phase": "Paused"}))
 
 

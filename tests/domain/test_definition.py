@@ -78,8 +78,7 @@ def test_the_platform_has_two_names() -> None:
 @pytest.mark.parametrize(
     ("fields", "place", "says"),
     [
-        ({"type": None}, "type", "is missing"),
-        ({"type": "Module"}, "type", "'Module'"),
+        ({"type": "Chart"}, "type", "'Chart'"),
         ({"name": None}, "name", "is missing"),
         ({"name": ""}, "name", "is empty"),
         ({"name": "Web App"}, "name", "not a DNS label"),

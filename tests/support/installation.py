@@ -20,9 +20,18 @@ from temporalio.client import Client, WorkflowHistory
 
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
+from windlass.cli.target import parse_target
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import API_VERSION, FINALIZER, INSTALLATION_LABEL, PackageKey, package_workflow_id
+from windlass.domain.ids import (
+    API_VERSION,
+    FINALIZER,
+    INSTALLATION_LABEL,
+    Kind,
+    PackageKey,
+    package_workflow_id,
+    release_name,
+)
 from windlass.ports.kube import Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.client import TemporalTarget, connect
@@ -97,8 +106,15 @@ class Installation:
     # -- objects -----------------------------------------------------------------------------------------------------
 
     def key(self, name: str) -> PackageKey:
-        """Name an Application of this installation."""
-        return PackageKey(installation=self.name, namespace=self.namespace, name=name)
+        """Name a package of this installation: an Application, or ``module/NAME``."""
+        target = parse_target(name)
+        namespace = "" if target.kind is Kind.MODULE else self.namespace
+        return PackageKey(installation=self.name, kind=target.kind, namespace=namespace, name=target.name)
+
+    def package_ref(self, name: str) -> ObjectRef:
+        """Name a package's object."""
+        key = self.key(name)
+        return ObjectRef(api_version=API_VERSION, kind=key.kind, namespace=key.namespace, name=key.name)
 
     def ref(self, kind: str, name: str, api_version: str = "v1") -> ObjectRef:
         """Name an object in this installation's namespace."""
@@ -135,6 +151,17 @@ class Installation:
             }
         )
 
+    async def module(self, name: str, version: str, **spec: Any) -> None:
+        """Create or change a Module; fields of the spec that are not given are dropped."""
+        await self.apply(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Module",
+                "metadata": {"name": name, "labels": {INSTALLATION_LABEL: self.name}},
+                "spec": {"package": {"repository": f"repo-{self.name}", "name": name, "version": version}, **spec},
+            }
+        )
+
     async def apply(self, obj: Object) -> Object:
         """Server-side apply as a user."""
         return await self.kube.apply(obj, field_manager="user")
@@ -144,15 +171,15 @@ class Installation:
         return await self.kube.get(self.ref(kind, name, api_version))
 
     async def object(self, name: str) -> Object | None:
-        """Read an Application."""
-        return await self.get("Application", name, API_VERSION)
+        """Read a package's object."""
+        return await self.kube.get(self.package_ref(name))
 
     async def delete(self, name: str) -> None:
-        """Ask for an Application's removal."""
-        await self.kube.delete(self.ref("Application", name, API_VERSION))
+        """Ask for a package's removal."""
+        await self.kube.delete(self.package_ref(name))
 
     async def ready(self, name: str, version: str = "", *, within: float = 30) -> Object:
-        """Wait until the Application is ready (with ``version``) for its newest generation."""
+        """Wait until the package is ready (with ``version``) for its newest generation."""
 
         async def reached() -> Object | None:
             obj = await self.object(name)
@@ -166,7 +193,7 @@ class Installation:
         return await eventually(reached, within, what=f"{name} is ready {version}")  # type: ignore[return-value]
 
     async def status(self, name: str, predicate: Callable[[Object], object], *, within: float = 30) -> Object:
-        """Wait until the Application's status fulfils ``predicate``; return the object."""
+        """Wait until the package's status fulfils ``predicate``; return the object."""
 
         async def reached() -> Object | None:
             obj = await self.object(name)
@@ -175,7 +202,7 @@ class Installation:
         return await eventually(reached, within, what=f"status of {name}")  # type: ignore[return-value]
 
     async def gone(self, name: str, *, within: float = 30) -> None:
-        """Wait until the Application does not exist any more."""
+        """Wait until the package's object does not exist any more."""
 
         async def reached() -> bool:
             return await self.object(name) is None
@@ -183,12 +210,13 @@ class Installation:
         await eventually(reached, within, what=f"{name} is gone")
 
     async def release(self, name: str) -> dict[int, str]:
-        """Return the stored revisions of the Application's Helm release and their status."""
+        """Return the stored revisions of the package's Helm release and their status."""
+        key = self.key(name)
         found = await self.kube.list(
             "v1",
             "Secret",
-            namespace=self.namespace,
-            label_selector=f"owner=helm,name={self.namespace}.{name}",
+            namespace=key.target_namespace,
+            label_selector=f"owner=helm,name={release_name(key)}",
             metadata_only=True,
         )
         labels = [item["metadata"]["labels"] for item in found.items]
@@ -248,9 +276,13 @@ def _begun(history: WorkflowHistory) -> WorkflowExecutionStartedEventAttributes:
 async def _sweep(installation: Installation) -> None:
     """Take everything of the installation away so that the next one does not see it."""
     kube = installation.kube
-    found = await kube.list(API_VERSION, "Application", namespace=installation.namespace)
-    for item in found.items:
-        ref = installation.ref("Application", item["metadata"]["name"], API_VERSION)
+    mine = f"{INSTALLATION_LABEL}={installation.name}"
+    applications = await kube.list(API_VERSION, "Application", namespace=installation.namespace)
+    modules = await kube.list(API_VERSION, "Module", label_selector=mine)
+    names = [(item, item["metadata"]["name"]) for item in applications.items]
+    names += [(item, f"module/{item['metadata']['name']}") for item in modules.items]
+    for item, name in names:
+        ref = installation.package_ref(name)
         others = [one for one in item["metadata"].get("finalizers") or [] if one != FINALIZER]
         await kube.patch(ref, {"metadata": {"finalizers": others}}, kind="merge")
         await kube.delete(ref)
@@ -282,11 +314,12 @@ def write_package(
     settings: Object | None = None,
     hooks: dict[str, str] | None = None,
     extra: dict[str, str] | None = None,
+    kind: Kind = Kind.APPLICATION,
 ) -> Path:
     """Write a package folder: templates and hooks by file name, schemas as objects."""
     root = repository / name / version
     files: dict[str, str] = {
-        "package.yaml": yaml.safe_dump({"name": name, "version": version, "type": "Application"}),
+        "package.yaml": yaml.safe_dump({"name": name, "version": version, "type": kind.value}),
         "Chart.yaml": yaml.safe_dump({"apiVersion": "v2", "name": name, "version": version}),
         **{f"templates/{file}": text for file, text in (templates or {}).items()},
         **{f"hooks/{file}": text for file, text in (hooks or {}).items()},

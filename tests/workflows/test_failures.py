@@ -11,7 +11,7 @@ from workflows.life import ORDER, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
-from windlass.contracts.objects import ApplicationStatus, FailureStatus
+from windlass.contracts.objects import FailureStatus, PackageStatus
 from windlass.contracts.steps import HookRequest
 from windlass.domain.backoff import FREE_INTERRUPTIONS, JITTER, PERMANENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
@@ -23,7 +23,7 @@ BUSY = TransientError(Reason.APPLY_MANIFESTS_FAILED, "release web in prod: the A
 BROKEN = PermanentError(Reason.VALIDATION_FAILED, "settings.port: 0 is not a port", hint="1 to 65535", actor=Actor.USER)
 
 
-def told(life: Life) -> ApplicationStatus:
+def told(life: Life) -> PackageStatus:
     return life.world.statuses[-1].status
 
 

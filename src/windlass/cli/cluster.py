@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from windlass.cli.context import Context
-from windlass.contracts.objects import Application
+from windlass.cli.target import parse_target
+from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, PackageKey
+from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, Kind, PackageKey
 from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import ObjectRef
 
@@ -31,78 +32,87 @@ class Cluster:
     kube: KubeClient
     namespace: str
 
-    def key(self, name: str, namespace: str = "") -> PackageKey:
-        """Name an Application of this installation, in this command's namespace if none is given."""
-        installation = self.context.installation
-        return PackageKey(installation=installation, namespace=namespace or self.namespace, name=name)
+    def key(self, text: str, namespace: str = "") -> PackageKey:
+        """Name a package of this installation, in this command's namespace if it lives in one and none is given.
 
-    def ref(self, name: str) -> ObjectRef:
-        """Name an Application's object."""
-        return ObjectRef(api_version=API_VERSION, kind="Application", namespace=self.namespace, name=name)
+        Raises:
+            PermanentError: as `windlass.cli.target.parse_target`.
+        """
+        target = parse_target(text)
+        where = "" if target.kind is Kind.MODULE else namespace or self.namespace
+        return PackageKey(installation=self.context.installation, kind=target.kind, namespace=where, name=target.name)
 
-    def serves(self, application: Application) -> bool:
-        """Say whether an Application belongs to this installation."""
-        label = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
-        return label == self.context.installation
+    def ref(self, text: str) -> ObjectRef:
+        """Name a package's object; raises as `key`."""
+        key = self.key(text)
+        return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+
+    def serves(self, package: PackageObject) -> bool:
+        """Say whether a package belongs to this installation."""
+        return package.installation == self.context.installation
 
     def labelled(self, document: Object) -> Object:
-        """Return an Application that says nothing else as one of this installation; other objects as they are."""
+        """Return a package that says nothing else as one of this installation; other objects as they are."""
         metadata: Object = document["metadata"]
         labels: Object = metadata.get("labels") or {}
-        ours = document["apiVersion"] == API_VERSION and document["kind"] == "Application"
+        ours = document["apiVersion"] == API_VERSION and document["kind"] in set(Kind)
         if not ours or INSTALLATION_LABEL in labels or self.context.installation == DEFAULT_INSTALLATION:
             return document
         labels = {**labels, INSTALLATION_LABEL: self.context.installation}
         return {**document, "metadata": {**metadata, "labels": labels}}
 
-    async def applications(self, *, all_namespaces: bool = False) -> list[Application]:
-        """List this installation's Applications, by namespace and name."""
-        found = await self.kube.list(API_VERSION, "Application", namespace="" if all_namespaces else self.namespace)
-        mine = [one for item in found.items if self.serves(one := Application.model_validate(item))]
+    async def packages(self, kind: Kind = Kind.APPLICATION, *, all_namespaces: bool = False) -> list[PackageObject]:
+        """List this installation's packages of one kind, by namespace and name."""
+        namespace = "" if all_namespaces or kind is Kind.MODULE else self.namespace
+        found = await self.kube.list(API_VERSION, kind.value, namespace=namespace)
+        mine = [one for item in found.items if self.serves(one := parse_package(kind, item))]
         return sorted(mine, key=lambda one: (one.metadata.namespace, one.metadata.name))
 
-    async def application(self, name: str) -> Application:
-        """Read one Application.
+    async def package(self, text: str) -> PackageObject:
+        """Read the object of one package, ``NAME`` or ``TYPE/NAME``.
 
         Raises:
             PermanentError: PACKAGE_NOT_FOUND, there is none (names those that are there), or it belongs to another
-                installation.
+                installation; or as `key`.
         """
-        obj = await self.kube.get(self.ref(name))
+        key = self.key(text)
+        where = f" in namespace {key.namespace!r}" if key.namespace else ""
+        obj = await self.kube.get(self.ref(text))
         if obj is not None:
-            application = Application.model_validate(obj)
-            if self.serves(application):
-                return application
-            other = application.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+            package = parse_package(key.kind, obj)
+            if self.serves(package):
+                return package
             raise PermanentError(
                 Reason.PACKAGE_NOT_FOUND,
-                f"Application {name!r} in namespace {self.namespace!r} belongs to installation {other!r}, "
+                f"{key.kind.value} {key.name!r}{where} belongs to installation {package.installation!r}, "
                 f"this command speaks for {self.context.installation!r}",
-                hint=f"set WINDLASS_INSTALLATION={other}",
+                hint=f"set WINDLASS_INSTALLATION={package.installation}",
                 actor=Actor.USER,
             )
-        there = ", ".join(one.metadata.name for one in await self.applications()) or "none"
+        there = ", ".join(one.metadata.name for one in await self.packages(key.kind)) or "none"
+        elsewhere = "; another namespace: -n NAME, all: `windlass get -A`" if where else ""
         raise PermanentError(
             Reason.PACKAGE_NOT_FOUND,
-            f"there is no Application {name!r} in namespace {self.namespace!r}",
-            hint=f"Applications there: {there}; another namespace: -n NAME, all: `windlass get -A`",
+            f"there is no {key.kind.value} {key.name!r}{where}",
+            hint=f"{key.kind.value}s there: {there}{elsewhere}",
             actor=Actor.USER,
         )
 
-    async def events(self, application: Application) -> list[Object]:
-        """List the Events about an Application, oldest first."""
-        found = await self.kube.list("events.k8s.io/v1", "Event", namespace=application.metadata.namespace)
-        uid = application.metadata.uid
+    async def events(self, package: PackageObject) -> list[Object]:
+        """List the Events about a package, oldest first; those about a cluster-wide object are in ``default``."""
+        namespace = package.metadata.namespace or "default"
+        found = await self.kube.list("events.k8s.io/v1", "Event", namespace=namespace)
+        uid = package.metadata.uid
         about = [one for one in found.items if cast("Object", one.get("regarding") or {}).get("uid") == uid]
         return sorted(about, key=event_time)
 
-    async def released(self, application: Application) -> list[tuple[ObjectRef, str]]:
+    async def released(self, package: PackageObject) -> list[tuple[ObjectRef, str]]:
         """List the objects of the newest stored release, each with its state: current, or what it waits for."""
         from windlass.adapters.helm import manifest
         from windlass.adapters.helm.storage import Storage
         from windlass.domain.readiness import State, status_of
 
-        release = application.status.release if application.status else None
+        release = package.status.release if package.status else None
         if release is None:
             return []
         storage = Storage(self.kube)
@@ -142,15 +152,15 @@ def event_time(event: Object) -> str:
     return next((str(one) for one in times if one), "")
 
 
-def created(application: Application) -> datetime | None:
+def created(package: PackageObject) -> datetime | None:
     """Return when the object was made."""
-    stamp = application.metadata.creation_timestamp
+    stamp = package.metadata.creation_timestamp
     return datetime.fromisoformat(stamp) if stamp else None
 
 
-def condition(application: Application, type_: str) -> tuple[str, str, str]:
+def condition(package: PackageObject, type_: str) -> tuple[str, str, str]:
     """Return status, reason and message of one condition; Unknown if there is none."""
-    conditions = (application.status.conditions if application.status else None) or []
+    conditions = (package.status.conditions if package.status else None) or []
     for one in conditions:
         if one.type == type_:
             return one.status, one.reason, one.message

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from temporalio.client import Client
 
     from windlass.cli.demo_worker import Worker
-    from windlass.contracts.objects import Application
+    from windlass.contracts.objects import PackageObject
 
 FIELD_MANAGER: Final = "windlass-demo"
 CHECK_SECONDS: Final = 45.0
@@ -51,7 +51,7 @@ class Stage:
     def __init__(self, place: Cluster, client: Client, worker: Worker, show: Show) -> None:
         self.place = place
         self.worker = worker
-        self.applications: dict[str, Application] = {}
+        self.applications: dict[str, PackageObject] = {}
         self.revisions: defaultdict[str, dict[int, str]] = defaultdict(dict)
         self.facts: defaultdict[str, list[Fact]] = defaultdict(list)
         self._client = client
@@ -76,9 +76,9 @@ class Stage:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch_objects(self) -> None:
-        from windlass.cli.live import applications
+        from windlass.cli.live import packages
 
-        async with aclosing(applications(self.place, self.place.namespace)) as stream:
+        async with aclosing(packages(self.place, self.place.namespace)) as stream:
             async for found in stream:
                 now = {one.metadata.name: one for one in found}
                 known, self.applications = self.applications, now
@@ -86,7 +86,7 @@ class Stage:
                     self._head(name, known.get(name))
                 self._changed.set()
 
-    def _head(self, name: str, before: Application | None) -> None:
+    def _head(self, name: str, before: PackageObject | None) -> None:
         head = _headline(self.applications.get(name))
         if self._act is None or head == _headline(before):
             return
@@ -241,7 +241,7 @@ class Stage:
         return PermanentError(Reason.INTERNAL, f"the demo failed: {text}", hint=f"worker log: {self.worker.log}")
 
 
-def _headline(application: Application | None) -> tuple[str, str]:
+def _headline(application: PackageObject | None) -> tuple[str, str]:
     """Return an Application in a few words, and the status of its `Ready` condition ("True" also for one gone)."""
     if application is None:
         return "gone", "True"

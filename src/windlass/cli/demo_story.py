@@ -56,7 +56,7 @@ async def prepare(stage: Stage, packages: Path) -> None:
             return Finding(good=bool(now) and now != before, seen=f"last renewed {now or 'never'}")
 
         await stage.check("its watcher holds the Lease of this installation", serving)
-        leftovers = [one.metadata.name for one in await stage.place.applications()]
+        leftovers = [one.metadata.name for one in await stage.place.packages()]
         if leftovers:
             stage.remark(f"removing what an earlier demo left: {', '.join(leftovers)}")
             await _delete(stage, leftovers)

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from windlass.contracts.lifecycle import DumpView, QueuedStep
-from windlass.contracts.objects import Application
+from windlass.contracts.objects import PackageObject
 
 
-def app_dump(view: DumpView, application: Application) -> dict[str, Any]:
+def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
     """Return one package: status, content, hooks, and what is remembered of it. No values, only their digests."""
     state, progress = view.state, view.state.progress
     artifact = progress.artifact
-    tracking = application.status.progress if application.status else None
+    tracking = package.status.progress if package.status else None
     dumped: dict[str, Any] = {
         "status": {
             "version": state.version,
@@ -36,13 +36,13 @@ def app_dump(view: DumpView, application: Application) -> dict[str, Any]:
         "name": view.key.name,
         "namespace": view.key.namespace,
         "running": bool(view.running),
-        "step": view.running or (application.status.step if application.status else None),
+        "step": view.running or (package.status.step if package.status else None),
         "paused": state.paused,
         "definition": {
-            "name": artifact.source.package if artifact else application.spec.package.name,
-            "version": artifact.source.version if artifact else application.spec.package.version,
+            "name": artifact.source.package if artifact else package.spec.package.name,
+            "version": artifact.source.version if artifact else package.spec.package.version,
         },
-        "repository": {"name": artifact.source.repository if artifact else application.spec.package.repository},
+        "repository": {"name": artifact.source.repository if artifact else package.spec.package.repository},
         "digests": {"content": artifact.digest if artifact else "", "settings": progress.settings},
         "hooks": [one.path for one in progress.loaded.hooks] if progress.loaded else [],
         "release": state.release.to_object() if state.release else None,

@@ -14,12 +14,13 @@ from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster, Object, event_time
 from windlass.cli.inventory import Inventory, Node, take_inventory
 from windlass.cli.output import age, first_line, rows
+from windlass.cli.target import address
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from windlass.contracts.objects import Application
+    from windlass.contracts.objects import PackageObject
 
 EVENT: Final = ("events.k8s.io/v1", "Event")
 
@@ -51,7 +52,7 @@ def concerns(event: Object, nodes: Iterable[Node]) -> bool:
     return False
 
 
-async def package_events(place: Cluster, application: Application) -> list[Object]:
+async def package_events(place: Cluster, application: PackageObject) -> list[Object]:
     """List the package's Events, oldest first."""
     nodes = list((await take_inventory(place, application)).root.walk())
     found = await asyncio.gather(*(place.kube.list(*EVENT, namespace=one) for one in sorted(_namespaces(nodes))))
@@ -63,7 +64,7 @@ def _namespaces(nodes: Iterable[Node]) -> set[str]:
     return {node.ref.namespace or "default" for node in nodes}
 
 
-async def follow_events(place: Cluster, application: Application) -> AsyncGenerator[Object]:
+async def follow_events(place: Cluster, application: PackageObject) -> AsyncGenerator[Object]:
     """Yield the package's Events as they come, beginning with those there are, oldest first; ends only when closed."""
     inventory = await take_inventory(place, application)
     queue: asyncio.Queue[list[Object]] = asyncio.Queue()
@@ -95,14 +96,14 @@ async def follow_events(place: Cluster, application: Application) -> AsyncGenera
 
 
 async def _mine(
-    place: Cluster, application: Application, items: list[Object], inventory: Inventory
+    place: Cluster, application: PackageObject, items: list[Object], inventory: Inventory
 ) -> tuple[list[Object], Inventory]:
     """Return which events are the package's; looks at the package anew if some are not, since it may have grown."""
     nodes = list(inventory.root.walk())
     mine = [item for item in items if concerns(item, nodes)]
     if len(mine) == len(items):
         return mine, inventory
-    inventory = await take_inventory(place, await place.application(application.metadata.name))
+    inventory = await take_inventory(place, await place.package(address(application)))
     nodes = list(inventory.root.walk())
     return [item for item in items if concerns(item, nodes)], inventory
 

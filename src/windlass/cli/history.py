@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windlass.adapters.helm.storage import Storage
 from windlass.cli.cluster import Cluster, created
 from windlass.cli.output import first_line, rows
-from windlass.contracts.objects import ORDERS_KEPT, Application
+from windlass.contracts.objects import ORDERS_KEPT, PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.releases import DEPLOYED, FAILED, SUPERSEDED
 from windlass.ports.helm import ReleaseRef
@@ -67,7 +67,7 @@ class Story:
     forgotten: Sequence[str]
 
 
-async def package_history(place: Cluster, application: Application, oldest: datetime | None = None) -> Story:
+async def package_history(place: Cluster, application: PackageObject, oldest: datetime | None = None) -> Story:
     """Read everything that is still known; without an answer of Temporal, what the cluster knows.
 
     Args:
@@ -92,15 +92,15 @@ async def package_history(place: Cluster, application: Application, oldest: date
     return Story(entries=merged(entries), forgotten=forgotten)
 
 
-async def _chronicle(place: Cluster, application: Application, oldest: datetime | None) -> Chronicle | WindlassError:
+async def _chronicle(place: Cluster, application: PackageObject, oldest: datetime | None) -> Chronicle | WindlassError:
     try:
         client = await place.context.connect("cli")
-        return await chronicle(client, place.key(application.metadata.name), oldest=oldest)
+        return await chronicle(client, application.key(place.context.installation), oldest=oldest)
     except WindlassError as error:
         return error
 
 
-async def _releases(place: Cluster, application: Application) -> list[Entry]:
+async def _releases(place: Cluster, application: PackageObject) -> list[Entry]:
     release = application.status.release if application.status else None
     if release is None:
         return []
@@ -120,7 +120,7 @@ async def _releases(place: Cluster, application: Application) -> list[Entry]:
     ]
 
 
-def _conditions(application: Application) -> list[Entry]:
+def _conditions(application: PackageObject) -> list[Entry]:
     conditions = (application.status.conditions if application.status else None) or []
     return [
         Entry(
@@ -147,7 +147,7 @@ def _entry(moment: Moment) -> Entry:
     )
 
 
-def _orders(application: Application, told: Iterable[Entry]) -> list[Entry]:
+def _orders(application: PackageObject, told: Iterable[Entry]) -> list[Entry]:
     """Return the orders kept in status that Temporal does not know (any more)."""
     kept = (application.status.orders if application.status else None) or []
     known = [one for one in told if one.kind == MomentKind.ORDER]
@@ -199,7 +199,7 @@ def gaps(known: Chronicle, made: datetime | None) -> list[str]:
     return [f"steps and signals before {known.since:%Y-%m-%d %H:%M:%S}: Temporal has forgotten them ({keeps})"]
 
 
-def _gaps_of_records(application: Application, releases: Sequence[Entry]) -> list[str]:
+def _gaps_of_records(application: PackageObject, releases: Sequence[Entry]) -> list[str]:
     found: list[str] = []
     first = min((int(one.what.removeprefix("revision ")) for one in releases), default=1)
     if first > 1:

@@ -28,7 +28,7 @@ def tree(
         from windlass.cli.tree import TreeView, document
 
         async with cluster(namespace, data_dir) as place:
-            application = await place.application(name)
+            application = await place.package(name)
             if watch:
                 await follow_tree(place, application)
                 return
@@ -59,7 +59,7 @@ def events(
         now = datetime.now(UTC)
         oldest = now - timedelta(seconds=since) if since is not None else datetime.min.replace(tzinfo=UTC)
         async with cluster(namespace, data_dir) as place:
-            application = await place.application(name)
+            application = await place.package(name)
             if watch:
                 async with aclosing(reading.follow_events(place, application)) as stream:
                     async for event in stream:
@@ -92,7 +92,7 @@ def history(
 
         oldest = datetime.now(UTC) - timedelta(seconds=since) if since is not None else None
         async with cluster(namespace, data_dir) as place:
-            story = await package_history(place, await place.application(name), oldest)
+            story = await package_history(place, await place.package(name), oldest)
         if output in _PROGRAMS:
             emit(history_document(story), output)
             return

@@ -12,7 +12,8 @@ from typing import Any, Final, cast
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.storage import Storage
 from windlass.cli.cluster import Cluster, Object, condition
-from windlass.contracts.objects import Application
+from windlass.cli.target import address
+from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.readiness import State, status_of
 from windlass.ports.helm import ReleaseRef
@@ -94,7 +95,7 @@ class Inventory:
     unread: tuple[str, ...] = ()
 
 
-async def take_inventory(place: Cluster, application: Application) -> Inventory:
+async def take_inventory(place: Cluster, application: PackageObject) -> Inventory:
     """Read the objects of the Application's newest release and everything they own, grandchildren included.
 
     What somebody may not list is left out and named in ``unread``.
@@ -103,7 +104,7 @@ async def take_inventory(place: Cluster, application: Application) -> Inventory:
     ready, reason, message = condition(application, "Ready")
     status = application.status
     root = Node(
-        ref=place.ref(metadata.name),
+        ref=place.ref(address(application)),
         state=State.CURRENT if ready == "True" else State.FAILED if status and status.failure else State.IN_PROGRESS,
         message="" if ready == "True" else ": ".join(text for text in (reason, message) if text),
         uid=metadata.uid,

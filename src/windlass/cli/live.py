@@ -1,4 +1,4 @@
-"""Follows Applications by watch: a live table on a terminal, one line per change elsewhere."""
+"""Follows packages by watch: a live table on a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from typing import TYPE_CHECKING
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster, condition
 from windlass.cli.output import console
-from windlass.contracts.objects import Application
-from windlass.domain.ids import API_VERSION
+from windlass.cli.target import Target
+from windlass.contracts.objects import PackageObject, parse_package
+from windlass.domain.ids import API_VERSION, Kind
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-async def applications(place: Cluster, namespace: str, name: str = "") -> AsyncGenerator[list[Application]]:
-    """Yield all Applications (or the one of that name) whenever one changes, beginning with how they are now."""
-    known: dict[tuple[str, str], Application] = {}
+async def packages(
+    place: Cluster, namespace: str, name: str = "", *, kind: Kind = Kind.APPLICATION
+) -> AsyncGenerator[list[PackageObject]]:
+    """Yield all packages of a kind (or the one of that name) whenever one changes, beginning with how they are now."""
+    known: dict[tuple[str, str], PackageObject] = {}
     selector = f"metadata.name={name}" if name else ""
-    stream = list_and_watch(place.kube, API_VERSION, "Application", namespace=namespace, field_selector=selector)
+    stream = list_and_watch(place.kube, API_VERSION, kind.value, namespace=namespace, field_selector=selector)
     async with aclosing(stream) as events:
         async for event in events:
             if isinstance(event, Listed):
-                found = [Application.model_validate(item) for item in event.items]
+                found = [parse_package(kind, item) for item in event.items]
                 known = {_key(one): one for one in found}
             elif event.type == "BOOKMARK":
                 continue
             else:
-                one = Application.model_validate(event.object)
+                one = parse_package(kind, event.object)
                 if event.type == "DELETED":
                     known.pop(_key(one), None)
                 else:
@@ -39,36 +42,37 @@ async def applications(place: Cluster, namespace: str, name: str = "") -> AsyncG
             yield [one for _, one in sorted(known.items()) if place.serves(one)]
 
 
-async def follow(place: Cluster, name: str, *, all_namespaces: bool) -> None:
-    """Show Applications until interrupted."""
-    namespace = "" if all_namespaces else place.namespace
+async def follow(place: Cluster, target: Target, *, all_namespaces: bool) -> None:
+    """Show packages until interrupted."""
+    namespaced = target.kind is Kind.APPLICATION
+    stream = packages(place, "" if all_namespaces or not namespaced else place.namespace, target.name, kind=target.kind)
     if sys.stdout.isatty():
-        await _table(place, namespace, name, namespaces=all_namespaces)
+        await _table(stream, namespaces=all_namespaces and namespaced)
     else:
-        await _lines(place, namespace, name)
+        await _lines(stream)
 
 
-async def _table(place: Cluster, namespace: str, name: str, *, namespaces: bool) -> None:
+async def _table(stream: AsyncGenerator[list[PackageObject]], *, namespaces: bool) -> None:
     from rich.live import Live
 
     from windlass.cli.views import WIDE, list_table
 
     screen = console()
-    shown: list[Application] = []
+    shown: list[PackageObject] = []
 
     def table() -> Table:
         return list_table(shown, wide=screen.width >= WIDE, namespaces=namespaces)
 
     # Drawn anew every second too, for the ages.
     with Live(console=screen, get_renderable=table, refresh_per_second=1) as live:
-        async for found in applications(place, namespace, name):
+        async for found in stream:
             shown[:] = found
             live.refresh()
 
 
-async def _lines(place: Cluster, namespace: str, name: str) -> None:
+async def _lines(stream: AsyncGenerator[list[PackageObject]]) -> None:
     shown: dict[tuple[str, str], str] = {}
-    async for found in applications(place, namespace, name):
+    async for found in stream:
         for one in found:
             line = _line(one)
             if shown.get(_key(one)) != line:
@@ -76,19 +80,23 @@ async def _lines(place: Cluster, namespace: str, name: str) -> None:
                 sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S}  {line}\n")
         for key in shown.keys() - {_key(one) for one in found}:
             del shown[key]
-            sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S}  {key[0]}/{key[1]}  gone\n")
+            sys.stdout.write(f"{datetime.now(UTC):%H:%M:%S}  {_path(*key)}  gone\n")
         sys.stdout.flush()
 
 
-def _line(application: Application) -> str:
-    status = application.status
-    ready, reason, _ = condition(application, "Ready")
+def _line(package: PackageObject) -> str:
+    status = package.status
+    ready, reason, _ = condition(package, "Ready")
     step = (status.step if status else None) or "-"
     phase = (status.phase if status else None) or "Pending"
     version = (status.version if status else None) or "-"
-    metadata = application.metadata
-    return f"{metadata.namespace}/{metadata.name}  {version}  {phase}  ready={ready} {reason}  {step}"
+    metadata = package.metadata
+    return f"{_path(metadata.namespace, metadata.name)}  {version}  {phase}  ready={ready} {reason}  {step}"
 
 
-def _key(application: Application) -> tuple[str, str]:
-    return application.metadata.namespace, application.metadata.name
+def _key(package: PackageObject) -> tuple[str, str]:
+    return package.metadata.namespace, package.metadata.name
+
+
+def _path(namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if namespace else name

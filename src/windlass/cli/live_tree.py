@@ -13,27 +13,29 @@ from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster
 from windlass.cli.inventory import Inventory, Kind, take_inventory
 from windlass.cli.output import console
+from windlass.cli.target import address
 from windlass.cli.tree import TreeView, changes
 from windlass.domain.errors import PermanentError, Reason
 from windlass.domain.ids import API_VERSION, release_name
 
 if TYPE_CHECKING:
-    from windlass.contracts.objects import Application
+    from windlass.contracts.objects import PackageObject
 
 PACE: Final = 1.0
 """Seconds between two inventories at least: a rollout changes many objects at once."""
 
 _SECRET: Final[Kind] = ("v1", "Secret")
-_APPLICATION: Final[Kind] = (API_VERSION, "Application")
 
 
-async def inventories(place: Cluster, application: Application) -> AsyncGenerator[Inventory]:
+async def inventories(place: Cluster, application: PackageObject) -> AsyncGenerator[Inventory]:
     """Yield the package's inventory now and after every change, until its object is gone."""
     stirred = asyncio.Event()
     watches: dict[tuple[Kind, str], asyncio.Task[None]] = {}
     name, namespace = application.metadata.name, application.metadata.namespace
-    own: dict[Kind, str] = {_APPLICATION: f"metadata.name={name}"}
-    labels: dict[Kind, str] = {_SECRET: f"owner=helm,name={release_name(place.key(name))}"}
+    itself: Kind = (API_VERSION, type(application).__name__)
+    own: dict[Kind, str] = {itself: f"metadata.name={name}"}
+    release = release_name(application.key(place.context.installation))
+    labels: dict[Kind, str] = {_SECRET: f"owner=helm,name={release}"}
 
     async def stir(kind: Kind, where: str) -> None:
         stream = list_and_watch(
@@ -53,13 +55,13 @@ async def inventories(place: Cluster, application: Application) -> AsyncGenerato
         while True:
             stirred.clear()
             try:
-                found = await take_inventory(place, await place.application(name))
+                found = await take_inventory(place, await place.package(address(application)))
             except PermanentError as error:
                 if error.reason is Reason.PACKAGE_NOT_FOUND:
                     return
                 raise
             yield found
-            for kind, where in found.kinds | {(_APPLICATION, namespace), (_SECRET, namespace)}:
+            for kind, where in found.kinds | {(itself, namespace), (_SECRET, application.target_namespace)}:
                 if (kind, where) not in watches:
                     watches[kind, where] = asyncio.create_task(stir(kind, where))
             await stirred.wait()
@@ -70,7 +72,7 @@ async def inventories(place: Cluster, application: Application) -> AsyncGenerato
         await asyncio.gather(*watches.values(), return_exceptions=True)
 
 
-async def follow_tree(place: Cluster, application: Application) -> None:
+async def follow_tree(place: Cluster, application: PackageObject) -> None:
     """Show the tree until interrupted or until the package is gone: live on a terminal, else line by line."""
     async with aclosing(inventories(place, application)) as stream:
         if sys.stdout.isatty():

@@ -34,7 +34,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "demo": ("demo", "demo", "Watch packages live a whole life on the stack"),
     },
     "Packages": {
-        "apply": ("packages", "apply", "Create or change Applications and repositories from files"),
+        "apply": ("packages", "apply", "Create or change packages and repositories from files"),
         "get": ("packages", "get", "List packages"),
         "describe": ("packages", "describe", "Tell everything about one package"),
         "watch": ("packages", "watch", "Follow one package live"),

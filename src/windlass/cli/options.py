@@ -15,7 +15,11 @@ AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="In 
 Format = Annotated[Output, typer.Option("--output", "-o", help="table, wide, json or yaml.")]
 DocumentFormat = Annotated[Document, typer.Option("--output", "-o", help="yaml or json.")]
 DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack.")]
-Name = Annotated[str, typer.Argument(help="Name of the Application.")]
+Name = Annotated[str, typer.Argument(metavar="[TYPE/]NAME", help="web, app/web or module/ingress.")]
+Selection = Annotated[
+    str,
+    typer.Argument(metavar="[TYPE][/NAME]", help="One package, or a type such as modules; Applications if absent."),
+]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Follow changes until Ctrl-C.")]
 
 

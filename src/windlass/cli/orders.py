@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace
+from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace, Selection
 from windlass.cli.output import Document, emit
 from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
 
@@ -48,7 +48,7 @@ def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, d
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place, place.context.lifecycles() as lifecycles:
-            await place.application(name)
+            await place.package(name)
             given = Order(who=who or getpass.getuser(), why=reason)
             send = {
                 OrderName.RETRY: lifecycles.retry,
@@ -69,7 +69,7 @@ def _order(order: OrderName, name: str, reason: str, who: str, namespace: str, d
 
 
 def dump(
-    name: Annotated[str, typer.Argument(help="Name of one Application; all of the namespace if absent.")] = "",
+    name: Selection = "",
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
     queues: Annotated[bool, typer.Option("--queues", help="Add what is left to do.")] = False,
@@ -78,25 +78,32 @@ def dump(
 ) -> None:
     """Show what lifecycles carry: content, hooks, conditions, failure. It holds digests, never values."""
     from windlass.cli.cluster import cluster
-    from windlass.cli.dumps import app_dump, queue_dump
+    from windlass.cli.dumps import package_dump, queue_dump
+    from windlass.cli.target import parse_selection
+    from windlass.domain.ids import Kind
 
     async def run() -> None:
         now = datetime.now(UTC)
         async with cluster(namespace, data_dir) as place, place.context.lifecycles() as lifecycles:
-            found = [await place.application(name)] if name else await place.applications(all_namespaces=all_namespaces)
+            target = parse_selection(name)
+            if target.name:
+                found = [await place.package(name)]
+            else:
+                found = await place.packages(target.kind, all_namespaces=all_namespaces)
             document: dict[str, Any] = {"apps": {}, "modules": {}, **({"queues": {}} if queues else {})}
             for one in found:
-                key = place.key(one.metadata.name, one.metadata.namespace)
+                key = one.key(place.context.installation)
+                part: dict[str, Any] = document["modules" if key.kind is Kind.MODULE else "apps"]
                 try:
-                    document["apps"][key.package_id] = app_dump(await lifecycles.dump(key), one)
+                    part[key.package_id] = package_dump(await lifecycles.dump(key), one)
                     if queues:
                         for queue, steps in (await lifecycles.queues(key)).queues.items():
                             document["queues"][queue] = queue_dump(steps, now)
                 except WindlassError as error:
-                    if name:
+                    if target.name:
                         raise
                     # One package that does not answer must not hide the others.
-                    document["apps"][key.package_id] = {"error": str(error)}
+                    part[key.package_id] = {"error": str(error)}
             emit(document, output)
 
     asyncio.run(run())

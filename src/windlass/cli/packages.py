@@ -10,9 +10,12 @@ from typing import Annotated
 
 import typer
 
-from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Format, Name, Namespace
+from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Format, Name, Namespace, Selection
 from windlass.cli.output import Document, Output, console, emit
 from windlass.domain.errors import Reason, TransientError
+
+if TYPE_CHECKING:
+    from windlass.domain.ids import PackageKey
 
 FIELD_MANAGER = "windlass-cli"
 
@@ -20,7 +23,7 @@ FIELD_MANAGER = "windlass-cli"
 def apply(
     file: Annotated[list[str], typer.Option("--file", "-f", help="File or folder of manifests, or - for input.")],
     namespace: Namespace = "",
-    wait: Annotated[bool, typer.Option(help="Wait until every Application is ready.")] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until every package is ready.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 300.0,
     data_dir: DataDir = None,
 ) -> None:
@@ -29,26 +32,28 @@ def apply(
     from windlass.cli.cluster import cluster
     from windlass.cli.manifests import read_manifests
     from windlass.cli.waits import until_all_ready
+    from windlass.contracts.objects import parse_package
+    from windlass.domain.ids import API_VERSION, Kind
 
     manifests = [manifest for name in file for manifest in read_manifests(name)]
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            names: list[tuple[str, str]] = []
+            keys: list[PackageKey] = []
             async for stored in apply_all(place, manifests):
                 metadata = stored["metadata"]
                 where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
                 typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
-                if stored["kind"] == "Application":
-                    names.append((metadata["namespace"], metadata["name"]))
+                if stored["apiVersion"] == API_VERSION and stored["kind"] in set(Kind):
+                    keys.append(parse_package(Kind(stored["kind"]), stored).key(place.context.installation))
             if wait:
-                await until_all_ready(place, names, timeout)
+                await until_all_ready(place, keys, timeout)
 
     asyncio.run(run())
 
 
 def get(
-    name: Annotated[str, typer.Argument(help="Name of one Application; all if absent.")] = "",
+    name: Selection = "",
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
     output: Format = Output.TABLE,
@@ -62,25 +67,29 @@ def get(
         _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
         return
     from windlass.cli.cluster import cluster
+    from windlass.cli.target import parse_selection
+    from windlass.domain.ids import Kind
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            if name:
-                found = [await place.application(name)]
+            target = parse_selection(name)
+            if target.name:
+                found = [await place.package(name)]
             else:
-                found = await place.applications(all_namespaces=all_namespaces)
+                found = await place.packages(target.kind, all_namespaces=all_namespaces)
             if output in {Output.JSON, Output.YAML}:
                 documents = [one.to_object() for one in found]
-                emit(documents[0] if name else {"apiVersion": "v1", "kind": "List", "items": documents}, output)
+                emit(documents[0] if target.name else {"apiVersion": "v1", "kind": "List", "items": documents}, output)
                 return
             if not found:
                 where = "any namespace" if all_namespaces else f"namespace {place.namespace}"
-                sys.stderr.write(f"No packages in {where}.\n")
+                sys.stderr.write(f"No packages in {where}.\n" if target.kind is Kind.APPLICATION else "No modules.\n")
                 return
             from windlass.cli.views import WIDE, list_table
 
             wide = output is Output.WIDE
-            console(at_least=WIDE if wide else 0).print(list_table(found, wide=wide, namespaces=all_namespaces))
+            namespaces = all_namespaces and target.kind is Kind.APPLICATION
+            console(at_least=WIDE if wide else 0).print(list_table(found, wide=wide, namespaces=namespaces))
 
     asyncio.run(run())
 
@@ -92,15 +101,15 @@ def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) ->
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            application = await place.application(name)
-            events, objects = await asyncio.gather(place.events(application), place.released(application))
-            console().print(description(application, events, objects, datetime.now(UTC)))
+            package = await place.package(name)
+            events, objects = await asyncio.gather(place.events(package), place.released(package))
+            console().print(description(package, events, objects, datetime.now(UTC)))
 
     asyncio.run(run())
 
 
 def watch(
-    name: Annotated[str, typer.Argument(help="Name of one Application; all if absent.")] = "",
+    name: Selection = "",
     namespace: Namespace = "",
     all_namespaces: AllNamespaces = False,
     data_dir: DataDir = None,
@@ -112,12 +121,14 @@ def watch(
 def _follow(name: str, namespace: str, data_dir: Path | None, *, all_namespaces: bool) -> None:
     from windlass.cli.cluster import cluster
     from windlass.cli.live import follow
+    from windlass.cli.target import parse_selection
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            if name:
-                await place.application(name)
-            await follow(place, name, all_namespaces=all_namespaces)
+            target = parse_selection(name)
+            if target.name:
+                await place.package(name)
+            await follow(place, target, all_namespaces=all_namespaces)
 
     asyncio.run(run())
 
@@ -135,8 +146,8 @@ def values(
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            application = await place.application(name)
-            found = await release_values(place, application, show_secrets=show_secrets)
+            package = await place.package(name)
+            found = await release_values(place, package, show_secrets=show_secrets)
             emit(found, output)
 
     asyncio.run(run())
@@ -157,16 +168,16 @@ def delete(
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
-            application = await place.application(name)
+            package = await place.package(name)
             if abandon:
                 patch = {"metadata": {"annotations": {ABANDON_ANNOTATION: "true"}}}
                 await place.kube.patch(place.ref(name), patch, kind="merge")
-            await place.kube.delete(place.ref(name), uid=application.metadata.uid)
+            await place.kube.delete(place.ref(name), uid=package.metadata.uid)
             if not wait:
                 typer.echo(f"{name} is being removed; follow it with `windlass watch {name}`")
                 return
             async with asyncio.timeout(timeout):
-                await until_gone(place, application)
+                await until_gone(place, package)
             typer.echo(f"{name} is gone")
 
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from windlass.cli.cluster import Cluster
-from windlass.contracts.objects import Application
+from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.package import Artifact, Package, Source, Values
 from windlass.ports.kube import Object, ObjectRef
@@ -45,7 +45,7 @@ class Rendered:
 
 
 async def rendered(
-    place: Cluster, application: Application, *, version: str = "", settings: Values | None = None
+    place: Cluster, application: PackageObject, *, version: str = "", settings: Values | None = None
 ) -> Rendered:
     """Render what the lifecycle would apply now.
 
@@ -65,7 +65,7 @@ async def rendered(
     from windlass.adapters.kube.records import RecordStore
     from windlass.adapters.packages.store import PackageStore
 
-    key = place.key(application.metadata.name, application.metadata.namespace)
+    key = application.key(place.context.installation)
     source = replace(application.source, version=version) if version else application.source
     inputs = await inputs_of(place.kube.get, application)
     digest_key = place.context.keyring.digest_key
@@ -119,7 +119,7 @@ def _values(
 
 
 async def _manifest(
-    place: Cluster, application: Application, content: Content, values: Values, scratch: Path
+    place: Cluster, application: PackageObject, content: Content, values: Values, scratch: Path
 ) -> tuple[Object, ...]:
     from windlass.adapters.helm import manifest
     from windlass.adapters.helm.client import HelmClient
@@ -128,7 +128,7 @@ async def _manifest(
     from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
     package: Package = content.package
-    key = place.key(application.metadata.name, application.metadata.namespace)
+    key = application.key(place.context.installation)
     context = place.context
     helm = HelmClient(kube=place.kube, kubeconfig=context.kubeconfig, helm=context.helm, scratch=scratch, pool_size=0)
     async with helm:
@@ -145,9 +145,11 @@ async def _manifest(
     return manifest.documents(text)
 
 
-async def _located(place: Cluster, application: Application, documents: tuple[Object, ...]) -> dict[ObjectRef, Object]:
+async def _located(
+    place: Cluster, application: PackageObject, documents: tuple[Object, ...]
+) -> dict[ObjectRef, Object]:
     from windlass.adapters.helm import manifest
 
-    namespace = place.key(application.metadata.name, application.metadata.namespace).target_namespace
+    namespace = application.key(place.context.installation).target_namespace
     refs = await manifest.locate([manifest.entry(one) for one in documents], namespace, place.kube)
     return {ref: manifest.placed(one, ref) for ref, one in zip(refs, documents, strict=True)}

@@ -14,7 +14,8 @@ from typing import Any, Final, cast
 import yaml
 
 from windlass.cli.cluster import Cluster
-from windlass.contracts.objects import Application
+from windlass.cli.target import named
+from windlass.contracts.objects import PackageObject
 from windlass.domain import openapi
 from windlass.domain.defaults import fill_defaults
 from windlass.domain.errors import Actor, PermanentError, Reason
@@ -33,7 +34,7 @@ _ANYTHING: Final = object()
 _SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "token", "apikey", "privatekey", "credentials")
 
 
-async def release_values(place: Cluster, application: Application, *, show_secrets: bool) -> Values:
+async def release_values(place: Cluster, package: PackageObject, *, show_secrets: bool) -> Values:
     """Return the values of the newest stored revision, as its chart saw them.
 
     Hidden unless ``show_secrets``: fields that the package's schemas mark as secret, fields called like a password or
@@ -43,7 +44,7 @@ async def release_values(place: Cluster, application: Application, *, show_secre
     Raises:
         PermanentError: PACKAGE_NOT_FOUND, there is no release yet.
     """
-    release = await _newest(place, application)
+    release = await _newest(place, package)
     chart: Values = release.get("chart") or {}
     static: Values = chart.get("values") or {}
     values = cast("Values", _without_nulls(merge(static, release.get("config") or {})))
@@ -51,24 +52,23 @@ async def release_values(place: Cluster, application: Application, *, show_secre
         return values
     schemas = _schemas(chart)
     expected: Any = _ANYTHING
-    if any(source.kind == "Secret" for source in application.spec.values_from):
-        expected = merge(static, application.spec.settings)
+    if any(source.kind == "Secret" for source in package.spec.values_from):
+        expected = merge(static, package.spec.settings)
         for schema in schemas:
             expected = fill_defaults(expected, schema)
     return cast("Values", _masked(values, expected, schemas, name=""))
 
 
-async def _newest(place: Cluster, application: Application) -> Values:
-    name = application.metadata.name
-    label = release_name(place.key(name))
+async def _newest(place: Cluster, package: PackageObject) -> Values:
+    label = release_name(package.key(place.context.installation))
     found = await place.kube.list(
-        "v1", "Secret", namespace=application.metadata.namespace, label_selector=f"owner=helm,name={label}"
+        "v1", "Secret", namespace=package.target_namespace, label_selector=f"owner=helm,name={label}"
     )
     if not found.items:
         raise PermanentError(
             Reason.PACKAGE_NOT_FOUND,
-            f"{name} has no release yet",
-            hint=f"see `windlass describe {name}`",
+            f"{package.metadata.name} has no release yet",
+            hint=f"see `windlass describe {named(package)}`",
             actor=Actor.USER,
         )
     secret = max(found.items, key=lambda one: int(one["metadata"]["labels"]["version"]))

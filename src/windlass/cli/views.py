@@ -1,4 +1,4 @@
-"""Applications as people read them."""
+"""Packages as people read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from windlass.cli.cluster import Object, condition, created, event_time
 from windlass.cli.output import age, coloured, first_line, rows
-from windlass.contracts.objects import Application
+from windlass.cli.target import named
+from windlass.contracts.objects import PackageObject
 from windlass.ports.kube import ObjectRef
 
 if TYPE_CHECKING:
@@ -26,31 +27,31 @@ _CURRENT: Final = "current"
 _WAITING: Final = "WaitConverge"
 
 
-def list_table(applications: Sequence[Application], *, wide: bool, namespaces: bool) -> Table:
-    """Return one line for each Application."""
+def list_table(packages: Sequence[PackageObject], *, wide: bool, namespaces: bool) -> Table:
+    """Return one line for each package."""
     head = ["NAME", "PACKAGE", "VERSION", "PHASE", "READY", "REASON", "AGE"]
     if namespaces:
         head.insert(0, "NAMESPACE")
     if wide:
         head += ["STEP", "REVISION", "DIGEST"]
-    lines = [_line(one, wide=wide, namespaces=namespaces) for one in applications]
+    lines = [_line(one, wide=wide, namespaces=namespaces) for one in packages]
     return rows(head, lines, whole={"PHASE", "READY", "AGE", "REVISION", "DIGEST"})
 
 
-def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str | Text]:
-    status = application.status
-    ready, reason, _ = condition(application, "Ready")
+def _line(package: PackageObject, *, wide: bool, namespaces: bool) -> list[str | Text]:
+    status = package.status
+    ready, reason, _ = condition(package, "Ready")
     line: list[str | Text] = [
-        application.metadata.name,
-        application.spec.package.name,
-        version_text(application),
+        package.metadata.name,
+        package.spec.package.name,
+        version_text(package),
         (status.phase if status else None) or "Pending",
         coloured(ready),
-        _reason(application, reason),
-        age(created(application)),
+        _reason(package, reason),
+        age(created(package)),
     ]
     if namespaces:
-        line.insert(0, application.metadata.namespace)
+        line.insert(0, package.metadata.namespace)
     if wide:
         revision = status.release.revision if status and status.release else None
         line += [
@@ -61,27 +62,27 @@ def _line(application: Application, *, wide: bool, namespaces: bool) -> list[str
     return line
 
 
-def version_text(application: Application) -> str:
+def version_text(package: PackageObject) -> str:
     """Return the version that runs and, if another one is wanted, an arrow to that."""
-    running = (application.status.version if application.status else None) or ""
-    wanted = application.spec.package.version
+    running = (package.status.version if package.status else None) or ""
+    wanted = package.spec.package.version
     return running if running == wanted else f"{running}→{wanted}"
 
 
-def _reason(application: Application, reason: str) -> str:
-    progress = application.status.progress if application.status else None
+def _reason(package: PackageObject, reason: str) -> str:
+    progress = package.status.progress if package.status else None
     if progress is not None and progress.remaining:
         return f"{reason} ({progress.completed}/{progress.completed + progress.remaining} ready)"
     return reason
 
 
 def description(
-    application: Application, events: Sequence[Object], objects: Sequence[tuple[ObjectRef, str]], now: datetime
+    package: PackageObject, events: Sequence[Object], objects: Sequence[tuple[ObjectRef, str]], now: datetime
 ) -> Group:
-    """Return everything about one Application.
+    """Return everything about one package.
 
     Args:
-        application: the object.
+        package: the object.
         events: about it, oldest first.
         objects: of its newest release, each with its state.
         now: what ages and next tries are counted from.
@@ -89,15 +90,15 @@ def description(
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [rows([], _facts(application))]
-    if application.status is None:
+    parts: list[RenderableType] = [rows([], _facts(package))]
+    if package.status is None:
         parts += ["", Text("No lifecycle has looked at it yet. Is a worker running? `windlass worker --role all`")]
         return Group(*parts)
-    parts += _failure(application, now)
+    parts += _failure(package, now)
     sections = (
-        ("Conditions", _conditions(application)),
+        ("Conditions", _conditions(package)),
         ("Objects of the release", [[f"{ref.kind}/{ref.name}", _state(state)] for ref, state in objects]),
-        ("Orders", _orders(application)),
+        ("Orders", _orders(package)),
         ("Events", [_event(one, now) for one in events[-SHOWN:]]),
     )
     for title, lines in sections:
@@ -106,19 +107,19 @@ def description(
     return Group(*parts)
 
 
-def _facts(application: Application) -> list[list[str | Text]]:
+def _facts(package: PackageObject) -> list[list[str | Text]]:
     from rich.style import Style
     from rich.text import Text
 
-    status, metadata, package = application.status, application.metadata, application.spec.package
-    ready, reason, message = condition(application, "Ready")
+    status, metadata, wanted = package.status, package.metadata, package.spec.package
+    ready, reason, message = condition(package, "Ready")
     facts: list[tuple[str, str | Text]] = [
         ("Name", metadata.name),
-        ("Namespace", metadata.namespace),
-        ("Package", f"{package.name} {package.version} from repository {package.repository}"),
+        ("Namespace", package.target_namespace),
+        ("Package", f"{wanted.name} {wanted.version} from repository {wanted.repository}"),
         ("Ready", coloured(ready).append(f"  {reason}" + (f": {first_line(message)}" if message else ""), "default")),
     ]
-    if application.spec.suspend:
+    if package.spec.suspend:
         facts.append(("Suspended", "spec.suspend is true"))
     if metadata.deletion_timestamp:
         facts.append(("Removed since", metadata.deletion_timestamp))
@@ -143,10 +144,10 @@ def _facts(application: Application) -> list[list[str | Text]]:
     return [[name, text] for name, text in facts]
 
 
-def _failure(application: Application, now: datetime) -> list[RenderableType]:
+def _failure(package: PackageObject, now: datetime) -> list[RenderableType]:
     from rich.text import Text
 
-    failure = application.status.failure if application.status else None
+    failure = package.status.failure if package.status else None
     if failure is None:
         return []
     title = Text.assemble(("Failed", "bold red"), f"  {failure.step}: {failure.reason}, attempt {failure.attempt}")
@@ -156,13 +157,13 @@ def _failure(application: Application, now: datetime) -> list[RenderableType]:
         lines.append(Text(f"  To do: {failure.hint}{who}"))
     if failure.next_try:
         seconds = max((failure.next_try - now).total_seconds(), 0)
-        order = f"windlass retry {application.metadata.name} -n {application.metadata.namespace} --reason WHY"
+        order = f"windlass retry {named(package)} --reason WHY"
         lines.append(Text(f"  Next try in {seconds:.0f} s; now: {order}"))
     return lines
 
 
-def _conditions(application: Application) -> list[list[str | Text]]:
-    conditions = (application.status.conditions if application.status else None) or []
+def _conditions(package: PackageObject) -> list[list[str | Text]]:
+    conditions = (package.status.conditions if package.status else None) or []
     return [[one.type, _status(one.type, one.status), one.reason, first_line(one.message)] for one in conditions]
 
 
@@ -179,8 +180,8 @@ def _state(state: str) -> Text:
     return Text(state, "green" if state == _CURRENT else "red" if state.startswith("failed") else "yellow")
 
 
-def _orders(application: Application) -> list[list[str | Text]]:
-    orders = (application.status.orders if application.status else None) or []
+def _orders(package: PackageObject) -> list[list[str | Text]]:
+    orders = (package.status.orders if package.status else None) or []
     return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.order, one.who, one.why] for one in orders[-SHOWN:]]
 
 

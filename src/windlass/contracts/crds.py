@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from windlass.contracts.objects import Application, KubeObject, PackageRepository
+from windlass.contracts.objects import Application, KubeObject, Module, PackageRepository
 from windlass.domain.ids import API_VERSION, GROUP
 
 type Schema = dict[str, Any]
@@ -57,22 +57,31 @@ class Resource:
 
 _AGE: Final = Column(name="Age", type="date", path=".metadata.creationTimestamp")
 
+_PACKAGE_COLUMNS: Final = (
+    Column(name="Package", path=".spec.package.name", priority=1),
+    Column(name="Version", path=".status.version", description="The version of the release that stands."),
+    Column(name="Phase", path=".status.phase"),
+    Column(name="Step", path=".status.step", priority=1),
+    Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
+    Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
+    Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
+    _AGE,
+)
+
 RESOURCES: Final = (
     Resource(
         model=Application,
         plural="applications",
         short_names=("wapp",),
         namespaced=True,
-        columns=(
-            Column(name="Package", path=".spec.package.name", priority=1),
-            Column(name="Version", path=".status.version", description="The version of the release that stands."),
-            Column(name="Phase", path=".status.phase"),
-            Column(name="Step", path=".status.step", priority=1),
-            Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
-            Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
-            Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
-            _AGE,
-        ),
+        columns=_PACKAGE_COLUMNS,
+    ),
+    Resource(
+        model=Module,
+        plural="modules",
+        short_names=("wmod",),
+        namespaced=False,
+        columns=_PACKAGE_COLUMNS,
     ),
     Resource(
         model=PackageRepository,

@@ -1,4 +1,4 @@
-"""The Kubernetes objects of Windlass: ``Application`` and ``PackageRepository``, ``windlass.dev/v1alpha1``.
+"""The Kubernetes objects of Windlass (``windlass.dev/v1alpha1``): ``Application``, ``Module``, ``PackageRepository``.
 
 The models are the schema: `windlass.contracts.crds` generates the CRDs in ``deploy/crds`` from them. They keep fields
 they do not know and write them back, so that an older worker never drops what a newer schema holds.
@@ -14,7 +14,15 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 from pydantic.alias_generators import to_camel
 
 from windlass.domain.errors import Actor
-from windlass.domain.ids import API_VERSION, RELEASE_NAME_MAX
+from windlass.domain.ids import (
+    API_VERSION,
+    DEFAULT_INSTALLATION,
+    INSTALLATION_LABEL,
+    MODULE_NAMESPACE,
+    RELEASE_NAME_MAX,
+    Kind,
+    PackageKey,
+)
 from windlass.domain.package import Source
 
 ORDERS_KEPT: Final = 50
@@ -96,7 +104,7 @@ class KubeObject(KubeModel):
         return {"apiVersion": self.api_version, "kind": type(self).__name__, **super().to_object()}
 
 
-# -- Application: what people write ----------------------------------------------------------------------------------
+# -- packages: what people write -------------------------------------------------------------------------------------
 
 
 class PackageRef(KubeModel):
@@ -106,7 +114,7 @@ class PackageRef(KubeModel):
         description="Name of a PackageRepository."
     )
     name: Annotated[str, StringConstraints(min_length=1, max_length=63)] = Field(
-        description="Name of the package in the repository. It cannot change: another package is another Application.",
+        description="Name of the package in the repository. It cannot change: another package is another object.",
         json_schema_extra={
             "x-kubernetes-validations": [
                 {
@@ -115,7 +123,7 @@ class PackageRef(KubeModel):
                 },
                 {
                     "rule": "self == oldSelf",
-                    "message": "cannot change: delete this Application and create one for the other package",
+                    "message": "cannot change: delete this object and create one for the other package",
                 },
             ]
         },
@@ -130,7 +138,7 @@ class PackageRef(KubeModel):
 
 
 class ValuesReference(KubeModel):
-    """One source of settings besides ``spec.settings``, in the namespace of the Application."""
+    """One source of settings besides ``spec.settings``, in the namespace of the package."""
 
     kind: Literal["ConfigMap", "Secret"] = Field(description="Kind of the object that holds the settings.")
     name: Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)] = Field(
@@ -158,7 +166,7 @@ class Timeouts(KubeModel):
     )
 
 
-class ApplicationSpec(KubeModel):
+class PackageSpec(KubeModel):
     """The desired state of one installed package."""
 
     package: PackageRef
@@ -190,7 +198,7 @@ class ApplicationSpec(KubeModel):
         return seconds(self.timeouts.readiness)
 
 
-# -- Application: what Windlass writes -------------------------------------------------------------------------------
+# -- packages: what Windlass writes ----------------------------------------------------------------------------------
 
 
 class Condition(KubeModel):
@@ -265,7 +273,7 @@ class WorkflowStatus(KubeModel):
     link: str | None = Field(default=None, description="Address in the Temporal UI.")
 
 
-class ApplicationStatus(KubeModel):
+class PackageStatus(KubeModel):
     """The observed state."""
 
     observed_generation: int | None = Field(default=None, ge=0)
@@ -297,7 +305,40 @@ class ApplicationStatus(KubeModel):
     )
 
 
-class Application(KubeObject):
+class PackageObject(KubeObject):
+    """What Applications and Modules have in common: an object whose life a lifecycle leads."""
+
+    spec: PackageSpec
+    status: PackageStatus | None = None
+
+    @property
+    def source(self) -> Source:
+        """The version that ``spec.package`` names."""
+        package = self.spec.package
+        return Source(repository=package.repository, package=package.name, version=package.version)
+
+    @property
+    def installation(self) -> str:
+        """The installation that serves the object."""
+        return self.metadata.labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+
+    def key(self, installation: str) -> PackageKey:
+        """Return which package of ``installation`` this is."""
+        metadata = self.metadata
+        return PackageKey(
+            installation=installation,
+            kind=Kind(type(self).__name__),
+            namespace=metadata.namespace,
+            name=metadata.name,
+        )
+
+    @property
+    def target_namespace(self) -> str:
+        """Where its release and what it references live."""
+        return self.metadata.namespace or MODULE_NAMESPACE
+
+
+class Application(PackageObject):
     """One package installed in one namespace."""
 
     model_config = ConfigDict(
@@ -308,14 +349,40 @@ class Application(KubeObject):
     )
 
     kind: Literal["Application"] = "Application"
-    spec: ApplicationSpec
-    status: ApplicationStatus | None = None
 
-    @property
-    def source(self) -> Source:
-        """The version that ``spec.package`` names."""
-        package = self.spec.package
-        return Source(repository=package.repository, package=package.name, version=package.version)
+
+class Module(PackageObject):
+    """One package installed for the whole cluster, in namespace windlass-system, under its own name."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": f"self.metadata.name.size() <= {RELEASE_NAME_MAX}",
+                    "message": f"metadata.name names a Helm release: at most {RELEASE_NAME_MAX} characters",
+                },
+                {
+                    "rule": "self.metadata.name == self.spec.package.name",
+                    "message": "metadata.name must be spec.package.name: a cluster has one Module of a package, "
+                    "and others require it by that name",
+                },
+            ]
+        }
+    )
+
+    kind: Literal["Module"] = "Module"
+
+
+_MODELS: Final[Mapping[Kind, type[PackageObject]]] = {Kind.APPLICATION: Application, Kind.MODULE: Module}
+
+
+def parse_package(kind: Kind, obj: Mapping[str, Any]) -> PackageObject:
+    """Read an object of one of the kinds that are packages.
+
+    Raises:
+        ValueError: it is none; the API server admits only what the schema allows.
+    """
+    return _MODELS[kind].model_validate(obj)
 
 
 # -- PackageRepository -----------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import hashlib
 from datetime import UTC, datetime
 
 from windlass.contracts.lifecycle import Failure, LifecycleState, QueuedStep, QueuesView, StatusView
-from windlass.contracts.objects import ApplicationStatus, FailureStatus, WorkflowStatus
 from windlass.contracts.objects import Condition as ConditionStatus
+from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
 from windlass.domain import conditions as cond
 from windlass.domain.effects import Phase, phase_of, ready_override
 from windlass.domain.errors import Actor
@@ -38,10 +38,10 @@ def is_ready(conditions: cond.Conditions) -> bool:
     return cond.find(conditions, cond.Type.READY).status is cond.Status.TRUE
 
 
-def application_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) -> ApplicationStatus:
+def package_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) -> PackageStatus:
     """Return the whole status as it stands on the object; ``progress`` belongs to the running Helm step."""
     progress = state.progress
-    return ApplicationStatus(
+    return PackageStatus(
         observed_generation=state.desired.generation,
         phase=phase(state).value,
         step=step_text(step)[:STEP_CAP],
@@ -58,7 +58,7 @@ def application_status(state: LifecycleState, step: Next, workflow: WorkflowStat
     )
 
 
-def status_digest(status: ApplicationStatus) -> str:
+def status_digest(status: PackageStatus) -> str:
     """Return a digest by which an unchanged status is recognised and not written again."""
     return hashlib.sha256(status.model_dump_json(by_alias=True).encode()).hexdigest()[:16]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from windlass.contracts.base import WireModel
 from windlass.contracts.lifecycle import EventNote
-from windlass.contracts.objects import ApplicationStatus, OrderRecord, ReleaseStatus, SeenStatus
+from windlass.contracts.objects import OrderRecord, PackageStatus, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.domain.conditions import Condition
 from windlass.domain.ids import PackageKey
@@ -183,7 +183,7 @@ class StatusRequest(WireModel):
 
     key: PackageKey
     uid: str
-    status: ApplicationStatus
+    status: PackageStatus
     notes: tuple[EventNote, ...] = ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn, cast
 
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import is_dns_label
+from windlass.domain.ids import Kind, is_dns_label
 from windlass.domain.package import Definition
 from windlass.domain.values import GLOBAL_KEY
 from windlass.domain.versions import VersionRange, VersionRangeError, parse_exact
@@ -51,6 +51,22 @@ def parse_definition(document: object) -> Definition:
         raise PermanentError(Reason.LOAD_FAILED, str(error), hint=error.hint, actor=Actor.AUTHOR) from error
 
 
+def check_kind(definition: Definition, kind: Kind) -> None:
+    """See that a package is installed by an object of its own kind.
+
+    Raises:
+        PermanentError: LOAD_FAILED; names both kinds.
+    """
+    if definition.type is not kind:
+        raise PermanentError(
+            Reason.LOAD_FAILED,
+            f"{FILE}, type: the package is of type {definition.type.value}, the object of kind {kind.value}",
+            hint=f"install it with kind: {definition.type.value}, or write `type: {kind.value}` into {FILE} "
+            "(nothing there means Module)",
+            actor=Actor.AUTHOR,
+        )
+
+
 def read_definition(document: object) -> Definition:
     """Read the parsed ``package.yaml``.
 
@@ -64,9 +80,9 @@ def read_definition(document: object) -> Definition:
     """
     root = _mapping(document, "")
     _text(root, "apiVersion", required=False)
-    type_ = _text(root, "type")
-    if type_ != "Application":
-        _refuse("type", f"is {type_!r}", "write `type: Application`")
+    type_ = _text(root, "type", required=False)
+    if type_ not in ("", *Kind):
+        _refuse("type", f"is {type_!r}", "write `type: Application` or `type: Module`")
     requirements = _section(root, "requirements")
     for field in requirements:
         if field not in _REQUIREMENTS:
@@ -78,7 +94,7 @@ def read_definition(document: object) -> Definition:
     return Definition(
         name=_name(root),
         version=_version(root),
-        type=type_,
+        type=Kind(type_) if type_ else Kind.MODULE,
         stage=_text(root, "stage", required=False),
         descriptions=_texts(root, "descriptions"),
         kubernetes=_constraint(requirements, "kubernetes"),

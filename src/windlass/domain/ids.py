@@ -55,6 +55,11 @@ class PackageKey:
         return f"{self.namespace}.{self.name}" if self.kind is Kind.APPLICATION else self.name
 
     @property
+    def cluster_wide(self) -> bool:
+        """Whether its hooks act on the whole cluster."""
+        return self.kind is Kind.MODULE
+
+    @property
     def target_namespace(self) -> str:
         """The namespace of the Helm release and of the state Secret."""
         return self.namespace if self.kind is Kind.APPLICATION else MODULE_NAMESPACE
@@ -92,8 +97,12 @@ def record_name(key: PackageKey) -> str:
 
 
 def hook_account_name(key: PackageKey) -> str:
-    """Return the name of the service account that the package's hooks act as."""
-    return shorten(f"{key.installation}-hooks-{key.name}", RELEASE_NAME_MAX)
+    """Return the name of the service account that the package's hooks act as, and of its bindings.
+
+    Names of Modules are cluster-wide names: no Application's account may have them.
+    """
+    kind = "module-hooks" if key.kind is Kind.MODULE else "hooks"
+    return shorten(f"{key.installation}-{kind}-{key.name}", RELEASE_NAME_MAX)
 
 
 def package_workflow_id(key: PackageKey) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from windlass.domain.ids import Kind
+
 type Values = dict[str, Any]
 """A JSON object: what Helm and hooks call values."""
 
@@ -67,7 +69,7 @@ class Definition:
 
     name: str
     version: str
-    type: str = "Application"
+    type: Kind = Kind.APPLICATION
     stage: str = ""
     descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
     kubernetes: str = ""

@@ -65,12 +65,15 @@ class Hooks(Protocol):
 class HookAccess(Protocol):
     """The identity hooks act with: their own service account, never the worker's."""
 
-    async def kubeconfig(self, namespace: str, account: str) -> str:
-        """Ensure the service account and its role binding; return a kubeconfig with a short-lived token."""
+    async def kubeconfig(self, namespace: str, account: str, *, cluster_wide: bool = False) -> str:
+        """Ensure the service account and its bindings; return a kubeconfig with a short-lived token.
+
+        ``cluster_wide`` gives the rights of modules' hooks beside those in ``namespace``.
+        """
         ...
 
-    async def remove(self, namespace: str, account: str) -> None:
-        """Delete the service account and its role binding."""
+    async def remove(self, namespace: str, account: str, *, cluster_wide: bool = False) -> None:
+        """Delete the service account and its bindings."""
         ...
 
 

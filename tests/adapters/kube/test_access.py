@@ -111,3 +111,28 @@ async def test_without_the_role_it_says_who_must_act(kube: KubeClient, namespace
     assert caught.value.actor is Actor.ADMIN
     ref = ObjectRef(api_version="v1", kind="ServiceAccount", namespace=namespace, name="hooks")
     assert await kube.get(ref) is None
+
+
+async def test_hooks_of_modules_act_cluster_wide_until_they_are_removed(
+    kube: KubeClient, namespace: str, role: str
+) -> None:
+    access = KubeHookAccess(kube, role=role, cluster_role=role)
+    account = f"hooks-{namespace}"
+    text = await access.kubeconfig(namespace, account, cluster_wide=True)
+    binding = ObjectRef(api_version=RBAC, kind="ClusterRoleBinding", name=account)
+    found = await kube.get(binding)
+    assert found is not None
+    assert found["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": namespace}]
+
+    async with KubeClient.from_kubeconfig(text, user_agent="hook") as hook:
+
+        async def allowed() -> bool:
+            try:
+                return bool((await hook.list("v1", "ConfigMap", namespace="kube-system")).items)
+            except PermanentError:
+                return False  # the authorizer learns of the binding a moment later
+
+        await eventually(allowed, 10)
+
+    await access.remove(namespace, account, cluster_wide=True)
+    assert await kube.get(binding) is None
