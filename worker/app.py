@@ -1,4 +1,4 @@
-"""Runs the Temporal workers of this process: one for each shard that it serves."""
+"""Serves shards: for each of them a Temporal worker and what lives beside it."""
 
 from __future__ import annotations
 
@@ -13,73 +13,129 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from windlass import __version__
+from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
-from windlass.worker.adapters import built
-from windlass.worker.registration import WORKFLOWS, Activities, activities
+from windlass.worker.adapters import Adapters
+from windlass.worker.fence import Fence
+from windlass.worker.registration import WORKFLOWS, activities
 from windlass.worker.sandbox import workflow_runner
 from windlass.worker.services import Shard, services
 from windlass.worker.settings import Settings
-from windlass.worker.sweep import sweep
+from windlass.worker.shards import Notice
 
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
 
-STOP_LIMIT: Final = 12.0
-"""Seconds after which a stop ends with work still in flight, well before a kubelet's 30 s: an API server that does not
-answer keeps local activities, and with them their workflow tasks, going. Temporal gives them to the next worker."""
+PATIENCE: Final = 30.0
+"""Seconds for which a shard that is to move waits until none of its activities runs; then they get `GRACE`."""
+
+LAST_WAIT: Final = 8.0
+"""Seconds for a worker whose shard is lost to end, after everything that it ran was cancelled."""
 
 BEAT: Final = timedelta(seconds=1)
 """Heartbeats reach the server this often, so that a cancellation is noticed within about a second."""
 
+
 _log = structlog.stdlib.get_logger(__name__)
 
 
-async def run_worker(client: Client, settings: Settings, keyring: Keyring, stop: asyncio.Event) -> None:
-    """Serve all shards until ``stop`` is set; then finish or hand back what runs, in order."""
-    workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
-    limit = asyncio.timeout(None)
+class ShardServer:
+    """Serves shards of one installation with the adapters of this process."""
+
+    def __init__(self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters) -> None:
+        self._client = client
+        self._settings = settings
+        self._activities = activities(adapters, settings, keyring)
+        self._services = services(adapters, client, settings, keyring)
+        workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
+
+    async def __call__(self, shard: int, count: int, notice: Notice) -> None:
+        """Serve one shard until told to end; see `shards.Serve`.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not let us work.
+        """
+        served = Shard(installation=self._settings.installation, number=shard, count=count)
+        fence = Fence()
+        async with AsyncExitStack() as stack:
+            for service in self._services:
+                await stack.enter_async_context(service.serving(served))
+            worker = self._worker(served, fence)
+            running = asyncio.create_task(_run(worker, served))
+            try:
+                await _told(notice, running, fence)
+            except asyncio.CancelledError:
+                fence.close()
+                raise
+            finally:
+                await _ended(worker, running)
+
+    def _worker(self, shard: Shard, fence: Fence) -> Worker:
+        settings = self._settings
+        return Worker(
+            self._client,
+            task_queue=shard.queue,
+            workflows=WORKFLOWS,
+            activities=self._activities.all,
+            workflow_runner=workflow_runner(),
+            interceptors=[
+                fence,
+                FailureInterceptor(),
+                LogContextInterceptor(package_workflow_prefix(settings.installation)),
+            ],
+            build_id=f"windlass-{__version__}",
+            max_concurrent_activities=settings.activities,
+            max_concurrent_local_activities=settings.activities,
+            max_concurrent_workflow_tasks=settings.workflow_tasks,
+            sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
+            max_heartbeat_throttle_interval=BEAT,
+            default_heartbeat_throttle_interval=BEAT,
+            graceful_shutdown_timeout=GRACE,
+        )
+
+
+async def _run(worker: Worker, shard: Shard) -> None:
     try:
-        async with limit, AsyncExitStack() as stack:
-            adapters = await stack.enter_async_context(built(settings, keyring))
-            await sweep(adapters.kube, adapters.packages)
-            methods = activities(adapters, settings, keyring)
-            beside = services(adapters, client, settings, keyring)
-            for number in range(settings.shards):
-                shard = Shard(installation=settings.installation, number=number, count=settings.shards)
-                for service in beside:
-                    await stack.enter_async_context(service.serving(shard))
-                await stack.enter_async_context(_worker(client, settings, shard, methods))
-            _log.info("worker started", installation=settings.installation, shards=settings.shards)
-            await stop.wait()
-            _log.info("worker stopping")
-            limit.reschedule(asyncio.get_running_loop().time() + STOP_LIMIT)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        _log.warning("worker stopped with work in flight, which the next one takes up", seconds=STOP_LIMIT)
-    else:
-        _log.info("worker stopped")
+        await worker.run()
+    except RuntimeError as error:  # the bridge reports every fault of its connection like that
+        raise TransientError(
+            Reason.API_UNAVAILABLE,
+            f"the worker of {shard.queue} ended: {error}",
+            hint="look whether Temporal is there; it is tried again",
+        ) from error
 
 
-def _worker(client: Client, settings: Settings, shard: Shard, methods: Activities) -> Worker:
-    return Worker(
-        client,
-        task_queue=shard.queue,
-        workflows=WORKFLOWS,
-        activities=methods.all,
-        workflow_runner=workflow_runner(),
-        interceptors=[
-            FailureInterceptor(),
-            LogContextInterceptor(package_workflow_prefix(settings.installation)),
-        ],
-        build_id=f"windlass-{__version__}",
-        max_concurrent_activities=settings.activities,
-        max_concurrent_local_activities=settings.activities,
-        max_concurrent_workflow_tasks=settings.workflow_tasks,
-        sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
-        max_heartbeat_throttle_interval=BEAT,
-        default_heartbeat_throttle_interval=BEAT,
-        graceful_shutdown_timeout=GRACE,
-    )
+async def _told(notice: Notice, running: asyncio.Task[None], fence: Fence) -> None:
+    """Wait until the shard is to be ended, or has ended by itself."""
+    stop, leave = (asyncio.create_task(event.wait()) for event in (notice.stop, notice.leave))
+    waiting = [stop, leave]
+    try:
+        await asyncio.wait({running, stop, leave}, return_when=asyncio.FIRST_COMPLETED)
+        if not running.done() and not stop.done():
+            quiet = asyncio.create_task(fence.quiet())
+            waiting.append(quiet)
+            await asyncio.wait({running, stop, quiet}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def _ended(worker: Worker, running: asyncio.Task[None]) -> None:
+    """Shut the worker down and await its end; when that is cancelled, for a last while: two of one queue are refused.
+
+    The fence is closed before it is cancelled, so nothing has effects any more; Temporal gives what is in flight to the
+    next worker.
+    """
+    stopping = asyncio.create_task(worker.shutdown())
+    try:
+        await asyncio.wait({running})
+        running.result()
+    except asyncio.CancelledError:
+        _, going = await asyncio.wait({running}, timeout=LAST_WAIT)
+        if going:
+            _log.warning("worker ended with work in flight, which the next one takes up", seconds=LAST_WAIT)
+        raise
+    finally:
+        stopping.cancel()

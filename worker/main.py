@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import re
 import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import Final, cast
 
 import structlog
@@ -18,19 +19,28 @@ from temporalio.client import Client
 from windlass import __version__
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import LeaseLostError, held
+from windlass.adapters.kube.members import Members
+from windlass.adapters.kube.shard_table import ShardTable
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.ids import lease_name
+from windlass.domain.ids import lease_name, member_name
+from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal import telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
-from windlass.worker.app import run_worker
-from windlass.worker.settings import Settings
+from windlass.worker.adapters import built
+from windlass.worker.app import ShardServer
+from windlass.worker.settings import DEFAULT_SHARDS, Settings
+from windlass.worker.shards import ShardKeeper
+from windlass.worker.sweep import sweep
 from windlass.worker.watcher import Watcher
 
-WORKER_LEASE: Final = 30.0
-"""Seconds until another worker may take over from one that was lost; the same one is back at once."""
+STOP_LIMIT: Final = 12.0
+"""Seconds after which an orderly stop ends with work still in flight, well before a kubelet's 30 s: an API server that
+does not answer keeps activities going. What runs is cancelled then and taken up by the next worker."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -63,17 +73,11 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
                         )
                     )
                 if watch:
-                    lifecycles = PackageLifecycles(
-                        client,
-                        installation=settings.installation,
-                        shards=settings.shards,
-                        limits=settings.limits,
-                    )
                     group.create_task(
-                        _persist("watcher", lambda _serving: _watch(settings, lifecycles, keyring, identity), stop)
+                        _persist("watcher", lambda _serving: _watch(settings, client, keyring, identity), stop)
                     )
     except* WindlassError as errors:
-        failed = [str(error) for error in errors.exceptions]
+        failed = [str(error) for error in _leaves(errors)]
     for text in failed:
         _log.error("giving up", error=text)
     return EXIT_FAILED if failed else EXIT_OK
@@ -104,40 +108,93 @@ async def _persist(part: str, once: Callable[[asyncio.Event], Awaitable[None]], 
     _log.info("stopped", part=part)
 
 
-def _transient(error: BaseException) -> bool:
-    """Say whether everything that failed goes away by itself; task groups raise several failures at once."""
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield what failed; task groups raise several failures at once, inside one another."""
     if isinstance(error, BaseExceptionGroup):
-        nested = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        return all(_transient(one) for one in nested)
-    return isinstance(error, TransientError)
+        for nested in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(nested)
+    else:
+        yield error
+
+
+def _transient(error: BaseException) -> bool:
+    """Say whether everything that failed goes away by itself."""
+    return all(isinstance(one, TransientError) for one in _leaves(error))
 
 
 async def _serve(
     settings: Settings, client: Client, keyring: Keyring, stop: asyncio.Event, identity: str, serving: asyncio.Event
 ) -> None:
-    """Run lifecycles while holding the installation's worker Lease: two operations never meet on one release."""
-    async with _client(settings, "worker-lease") as kube:
+    """Run lifecycles of this process's share of the shards while holding its Lease."""
+    async with AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(_client(settings, "shards"))
         await _ensure_namespace(kube, settings.namespace)
-        name = lease_name(settings.installation, "worker")
-        async with held(kube, settings.namespace, name, identity, WORKER_LEASE):
-            serving.set()
-            await run_worker(client, settings, keyring, stop)
+        table = ShardTable(kube, settings.namespace, settings.installation)
+        await _opened(table, settings)
+        members = Members(kube, settings.namespace, settings.installation)
+        member = member_name(settings.installation, identity)
+        term = f"{member}/{secrets.token_hex(4)}"
+        await stack.enter_async_context(members.joined(term))
+        serving.set()
+        adapters = await stack.enter_async_context(built(settings, keyring))
+        await sweep(adapters.kube, adapters.packages)
+        server = ShardServer(client, settings, keyring, adapters)
+        keeper = ShardKeeper(term=term, table=table, members=members, serve=server)
+        _log.info(
+            "worker started", installation=settings.installation, member=member_name(settings.installation, identity)
+        )
+        await _limited(keeper.run(stop), stop)
 
 
-async def _watch(settings: Settings, lifecycles: PackageLifecycles, keyring: Keyring, identity: str) -> None:
+async def _limited(work: Coroutine[None, None, None], stop: asyncio.Event) -> None:
+    """Await ``work``; cancel it when it has not ended `STOP_LIMIT` after ``stop``."""
+    limit = asyncio.timeout(None)
+
+    async def limited() -> None:
+        await stop.wait()
+        _log.info("worker stopping")
+        limit.reschedule(asyncio.get_running_loop().time() + STOP_LIMIT)
+
+    stopping = asyncio.create_task(limited())
+    try:
+        async with limit:
+            await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        _log.warning("worker stopped with work in flight, which the next one takes up", seconds=STOP_LIMIT)
+    else:
+        _log.info("worker stopped")
+    finally:
+        stopping.cancel()
+
+
+async def _watch(settings: Settings, client: Client, keyring: Keyring, identity: str) -> None:
     """Watch while holding the watcher's Lease."""
     async with _client(settings, "watcher") as kube:
         await _ensure_namespace(kube, settings.namespace)
+        shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
         async with held(kube, settings.namespace, lease_name(settings.installation, "watcher"), identity):
             _log.info("watcher started", installation=settings.installation)
             await Watcher(
                 kube=kube,
-                lifecycles=lifecycles,
+                lifecycles=PackageLifecycles(
+                    client,
+                    installation=settings.installation,
+                    shards=shards,
+                    limits=settings.limits,
+                ),
                 installation=settings.installation,
                 digest_key=keyring.digest_key,
                 resync=settings.resync,
                 jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
             ).run()
+
+
+async def _opened(table: ShardTable, settings: Settings) -> int:
+    """Return the number of shards; a new installation gets the one that is asked for, or the usual one."""
+    opened = await table.open(settings.shards or DEFAULT_SHARDS, fixed=settings.shards is not None)
+    return opened.count
 
 
 def _client(settings: Settings, role: str) -> KubeClient:
@@ -147,7 +204,9 @@ def _client(settings: Settings, role: str) -> KubeClient:
 
 
 async def _ensure_namespace(kube: KubeClient, name: str) -> None:
-    await kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, field_manager="windlass")
+    if await kube.get(ObjectRef(api_version="v1", kind="Namespace", name=name)) is None:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await kube.apply(namespace, field_manager="windlass")
 
 
 @contextmanager
@@ -170,4 +229,4 @@ def _claimed(settings: Settings, *, work: bool, watch: bool) -> Generator[str]:
                 actor=Actor.ADMIN,
             ) from None
         folder = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]
-        yield f"{socket.gethostname()}-{folder}"
+        yield f"{_NOT_IN_NAMES.sub('-', socket.gethostname().lower())}-{folder}"

@@ -45,9 +45,9 @@ class ShardService(Protocol):
     def serving(self, shard: Shard) -> AbstractAsyncContextManager[object]:
         """Serve ``shard`` while the context is open.
 
-        Entered when the shard's Lease is held and before its worker takes tasks, so entering must not wait for the
-        cluster; left when its worker has ended. Left by cancellation when the Lease is lost: what it does for the
-        shard ends then at once. A failure inside gives the shard up, to be taken again with back-off.
+        Entered when the shard is ours and before its worker takes tasks, so entering must not wait for the cluster;
+        left when its worker has ended, by cancellation if the shard was lost. A failure inside makes this process give
+        its shards up and begin anew with back-off.
         """
         ...
 

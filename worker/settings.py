@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from windlass.contracts.lifecycle import Limits
 from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
+
+DEFAULT_SHARDS: Final = 8
+"""Shards of a new installation: one process serves them without a difference, up to eight share them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +19,8 @@ class Settings:
 
     Attributes:
         installation: the installation id; every name outside starts with it.
-        shards: how many shards packages hash onto; the same in every process of the installation.
+        shards: how many shards packages hash onto, if somebody asks for a number: that of a new installation, and an
+            error where the installation has another one. None takes what there is.
         namespace: where the installation's own objects live (Leases).
         kubeconfig: file with the cluster and the identity to use.
         data_dir: this process's folder: package cache, scratch files, locks.
@@ -30,7 +35,7 @@ class Settings:
     """
 
     installation: str = DEFAULT_INSTALLATION
-    shards: int = 1
+    shards: int | None = None
     namespace: str = MODULE_NAMESPACE
     kubeconfig: Path
     data_dir: Path

@@ -60,9 +60,9 @@ class Context:
         return self.environ.get(INSTALLATION) or DEFAULT_INSTALLATION
 
     @property
-    def shards(self) -> int:
-        """How many shards packages hash onto."""
-        return _number(self.environ, SHARDS, 1)
+    def shards(self) -> int | None:
+        """How many shards the installation is to have; None if nobody asks for a number."""
+        return _number(self.environ, SHARDS, 1) if self.environ.get(SHARDS) else None
 
     @property
     def kubeconfig(self) -> Path:
@@ -166,7 +166,6 @@ class Context:
         yield PackageLifecycles(
             await self.connect(role),
             installation=self.installation,
-            shards=self.shards,
             limits=Limits(events=self.continue_after_events),
         )
 

@@ -23,6 +23,9 @@ ABANDON_ANNOTATION: Final = f"{GROUP}/abandon"
 INSTALLATION_LABEL: Final = f"{GROUP}/installation"
 """Names the installation that serves an object; without it the object belongs to `DEFAULT_INSTALLATION`."""
 
+MEMBER_LABEL: Final = f"{GROUP}/member"
+"""Marks the Leases of an installation's processes; its value is what they do."""
+
 RELEASE_NAME_MAX: Final = 53  # Helm: 63 less room for a revision suffix
 LABEL_MAX: Final = 63  # Kubernetes label values and DNS labels
 
@@ -134,6 +137,21 @@ def task_queue(installation: str, shard: int) -> str:
 def shard_of(key: PackageKey, shards: int) -> int:
     """Return the shard (0 to ``shards`` - 1) that serves this package: a stable hash of its id."""
     return int.from_bytes(hashlib.sha256(key.package_id.encode()).digest()[:4]) % shards
+
+
+def member_name(installation: str, identity: str) -> str:
+    """Return the name of the Lease by which a worker process tells that it lives."""
+    return shorten(f"{installation}-worker-{identity}", LABEL_MAX)
+
+
+def member_of(term: str) -> str:
+    """Return the member of a term: ``<member>/<random>``, see `windlass.adapters.kube.members`."""
+    return term.partition("/")[0]
+
+
+def shards_name(installation: str) -> str:
+    """Return the name of the ConfigMap that holds the number of shards and who serves them."""
+    return shorten(f"{installation}-shards", LABEL_MAX)
 
 
 def lease_name(installation: str, role: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.ports.kube import Kube, Object, ObjectRef
 
-_API_VERSION: Final = "coordination.k8s.io/v1"
+API_VERSION: Final = "coordination.k8s.io/v1"
 _RENEWALS: Final = 3
 """Renewals per duration: the holder tries at one and two thirds and gives up at the third one."""
 
@@ -39,6 +39,8 @@ async def held(
     identity: str,
     duration: float = 15.0,
     *,
+    labels: Mapping[str, str] | None = None,
+    fleeting: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncGenerator[None]:
     """Wait for the Lease, run the body while it is held, and give it back.
@@ -48,14 +50,17 @@ async def held(
         namespace: of the Lease; it must exist.
         name: of the Lease; made if it is absent.
         identity: who we are. A Lease that already names it is taken at once: that is we before a restart, so no two
-            processes may share an identity.
+            processes may share an identity. What follows a slash tells the terms of one process apart.
         duration: seconds until others may take over a Lease that is not renewed; whole seconds, at least 1.
+        labels: of a Lease that is made.
+        fleeting: delete the Lease at the end instead of leaving it without a holder.
         clock: monotonic seconds.
 
     Raises:
         LeaseLostError: the body was cancelled because the Lease is lost.
     """
-    lease = _Lease(kube, ObjectRef(api_version=_API_VERSION, kind="Lease", namespace=namespace, name=name))
+    ref = ObjectRef(api_version=API_VERSION, kind="Lease", namespace=namespace, name=name)
+    lease = _Lease(kube, ref, labels or {}, fleeting)
     holder = _Holder(lease, identity, max(1, int(duration)), clock)
     await holder.acquire()
     body = asyncio.current_task()
@@ -88,13 +93,15 @@ async def held(
 class _Lease:
     kube: Kube
     ref: ObjectRef
+    labels: Mapping[str, str]
+    fleeting: bool
 
     async def write(self, spec: Object, found: Object | None) -> Object:
         """Create, or replace exactly the version that was seen; API_CONFLICT if somebody was quicker."""
-        metadata: Object = {"namespace": self.ref.namespace, "name": self.ref.name}
+        metadata: Object = {"namespace": self.ref.namespace, "name": self.ref.name, "labels": dict(self.labels)}
         if found is None:
             return await self.kube.create(
-                {"apiVersion": _API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec}
+                {"apiVersion": API_VERSION, "kind": "Lease", "metadata": metadata, "spec": spec}
             )
         return await self.kube.replace({**found, "spec": {**_spec(found), **spec}})
 
@@ -102,7 +109,7 @@ class _Lease:
         """Yield every state of the Lease."""
         return list_and_watch(
             self.kube,
-            _API_VERSION,
+            API_VERSION,
             "Lease",
             namespace=self.ref.namespace,
             field_selector=f"metadata.name={self.ref.name}",
@@ -163,14 +170,17 @@ class _Holder:
 
     async def release(self) -> None:
         """Give the Lease back: it has no holder and others need not wait."""
+        if self._lease.fleeting:
+            await self._lease.kube.delete(self._lease.ref, uid=self._mine["metadata"]["uid"])
+            return
         await self._lease.write({"holderIdentity": "", "leaseDurationSeconds": 1}, self._mine)
 
     def _expires_in(self, found: Object | None, changed_at: float) -> float:
         return changed_at + float(_spec(found).get("leaseDurationSeconds") or self._duration) - self._clock()
 
     def _free(self, found: Object | None, changed_at: float) -> bool:
-        holder = _spec(found).get("holderIdentity")
-        return holder in (None, "", self._identity) or self._expires_in(found, changed_at) <= 0
+        holder = str(_spec(found).get("holderIdentity") or "")
+        return not holder or _process(holder) == _process(self._identity) or self._expires_in(found, changed_at) <= 0
 
     def _pause(self, found: Object | None, changed_at: float) -> float:
         """Return how long to wait for a change: until the Lease expires, or a moment after a failed try."""
@@ -208,6 +218,10 @@ def _newest(event: Any, before: Object | None) -> Object | None:
     if event.type == "BOOKMARK":
         return before
     return None if event.type == "DELETED" else cast("Object", event.object)
+
+
+def _process(identity: str) -> str:
+    return identity.partition("/")[0]
 
 
 def _version(lease: Object | None) -> str:
