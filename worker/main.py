@@ -140,9 +140,7 @@ async def _serve(
         await sweep(adapters.kube, adapters.packages)
         server = ShardServer(client, settings, keyring, adapters)
         keeper = ShardKeeper(term=term, table=table, members=members, serve=server)
-        _log.info(
-            "worker started", installation=settings.installation, member=member_name(settings.installation, identity)
-        )
+        _log.info("worker started", installation=settings.installation, member=member, data_dir=str(settings.data_dir))
         await _limited(keeper.run(stop), stop)
 
 

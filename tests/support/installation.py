@@ -69,8 +69,8 @@ class Installation:
         """What the processes have logged."""
         return self.folder / "worker.log"
 
-    def start(self, role: str = "all", **environ: str) -> subprocess.Popen[bytes]:
-        """Start ``windlass worker --role ROLE``."""
+    def start(self, role: str = "all", *, data: str = "", **environ: str) -> subprocess.Popen[bytes]:
+        """Start ``windlass worker --role ROLE``; processes beside one another need data folders of their own."""
         env = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
             **self.stack.env,
@@ -82,9 +82,14 @@ class Installation:
             **environ,
         }
         command = [sys.executable, "-m", "windlass", "worker", "--role", role, "--log-format", "json"]
+        command += ["--data-dir", str(self.folder / data)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--data-dir", str(self.folder)], env=env, stdout=log, stderr=log, start_new_session=True
+                [*command, "--data-dir", str(self.folder / data)],
+                env=env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         return self.process
 
