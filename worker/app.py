@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from temporalio import workflow
@@ -110,7 +110,7 @@ async def _run(worker: Worker, shard: Shard) -> None:
 async def _told(notice: Notice, running: asyncio.Task[None], fence: Fence) -> None:
     """Wait until the shard is to be ended, or has ended by itself."""
     stop, leave = (asyncio.create_task(event.wait()) for event in (notice.stop, notice.leave))
-    waiting = [stop, leave]
+    waiting: list[asyncio.Task[Any]] = [stop, leave]
     try:
         await asyncio.wait({running, stop, leave}, return_when=asyncio.FIRST_COMPLETED)
         if not running.done() and not stop.done():
