@@ -25,7 +25,7 @@ SIGNALS = 40
 
 ANSWERS_WITHIN = 20.0
 """Seconds from a kill to the answers of all, on a machine that is busy with other things; 5 are meant on idle cores
-(design section 8), see bench/restart_200.py."""
+(design section 8), see bench/recovery.py."""
 
 BACK_WITHIN = 40.0
 """Seconds until a lifecycle that was terminated runs again: the watcher looks every 15."""

@@ -17,8 +17,6 @@ from windlass.domain.errors import Reason, TransientError
 if TYPE_CHECKING:
     from windlass.domain.ids import PackageKey
 
-FIELD_MANAGER = "windlass-cli"
-
 
 def apply(
     file: Annotated[list[str], typer.Option("--file", "-f", help="File or folder of manifests, or - for input.")],

@@ -1,17 +1,20 @@
 """How long packages are without a worker's attention after a kill -9 (targets: design.md section 8).
 
-Run with ``PYTHONPATH=tests python bench/restart_200.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs
-there. Prints one line for each measurement, in seconds from the kill; the worker is started again at once.
+Run with ``PYTHONPATH=tests python bench/recovery.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs
+there. Prints a table of figures; ``--json`` prints one object a row instead: name, metric, unit, value, n. Seconds
+count from the kill; the worker is started again at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,7 +31,18 @@ WAIT: Final = 300.0
 """Seconds until anything here is given up."""
 
 
-async def idle(stack: Stack, folder: Path, packages: int) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One figure; ``n`` is how many packages or runs stand behind it."""
+
+    name: str
+    metric: str
+    unit: str
+    value: float
+    n: int
+
+
+async def idle(stack: Stack, folder: Path, packages: int) -> list[Row]:
     """Kill a worker over packages at rest; measure until all were compared, and until all lifecycles were loaded."""
     names = [f"app-{number}" for number in range(packages)]
     async with installed(stack, folder / "installation") as installation:
@@ -52,11 +66,16 @@ async def idle(stack: Stack, folder: Path, packages: int) -> None:
         added = sum([await _length(installation, name) for name in names]) - sum(before)
         revisions = [await installation.release(name) for name in names]
     once = sum(found == {1: "deployed"} for found in revisions)
-    times = f"compared after {compared:.1f} s, all have answered a query after {answered:.1f} s"
-    _say(f"idle, {packages} packages: {times}; {added} events added, {once} releases as before")
+    figures = [
+        ("compared", "s", compared),
+        ("all have answered a query", "s", answered),
+        ("events added", "events", added),
+        ("releases as before", "releases", once),
+    ]
+    return [Row(name="killed idle", metric=m, unit=u, value=v, n=packages) for m, u, v in figures]
 
 
-async def upgrading(stack: Stack, folder: Path, runs: int) -> None:
+async def upgrading(stack: Stack, folder: Path, runs: int) -> list[Row]:
     """Kill a worker whose upgrade is seen pending; measure until the new version is ready."""
     found: list[float] = []
     for run in range(runs):
@@ -75,8 +94,8 @@ async def upgrading(stack: Stack, folder: Path, runs: int) -> None:
             ready = field.installation.ready
             await field.kill_and_restart(lambda one: ready(one.point.name, "2.0.0", within=WAIT))  # noqa: B023 - awaited here
             found.append(time.monotonic() - began)
-    quantiles = f"median {statistics.median(found):.1f}, worst {max(found):.1f}"
-    _say(f"mid upgrade, {runs} runs: {quantiles} s; all: {', '.join(f'{one:.1f}' for one in found)}")
+    figures = [("ready, median", statistics.median(found)), ("ready, worst", max(found))]
+    return [Row(name="killed in mid upgrade", metric=m, unit="s", value=v, n=runs) for m, v in figures]
 
 
 async def _length(installation: Installation, name: str) -> int:
@@ -84,9 +103,10 @@ async def _length(installation: Installation, name: str) -> int:
     return (await handle.describe()).raw_description.workflow_execution_info.history_length
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+def _text(row: Row, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(asdict(row))
+    return f"{row.name:<24}{row.metric:<28}{row.value:>8.1f} {row.unit:<10}n={row.n}"
 
 
 def main() -> None:
@@ -94,14 +114,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--packages", type=int, default=200)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
 
-        async def both() -> None:
-            await upgrading(stack, Path(name), options.runs)
-            await idle(stack, Path(name), options.packages)
+        async def both() -> list[Row]:
+            rows = await upgrading(stack, Path(name), options.runs)
+            return [*rows, *await idle(stack, Path(name), options.packages)]
 
-        asyncio.run(both())
+        rows = asyncio.run(both())
+    sys.stdout.writelines(f"{_text(row, as_json=options.json)}\n" for row in rows)
 
 
 if __name__ == "__main__":
