@@ -222,3 +222,46 @@ async def test_a_history_without_temporal_tells_what_the_cluster_knows(installat
     assert ran.code == 0
     assert any(line.split()[1:4] == ["release", "revision", "1"] for line in ran.lines)
     assert ran.err.startswith("not known any more: steps and signals: ")
+
+
+# -- render ----------------------------------------------------------------------------------------------------------
+
+
+def rendered(text: str) -> dict[str, dict[str, Any]]:
+    return {one["kind"]: one for one in yaml.safe_load_all(text)}
+
+
+async def test_render_shows_what_would_be_applied_and_applies_nothing(installation: Installation) -> None:
+    await installation.application("drawn", "server", "1.0.0")
+    await installation.ready("drawn", "1.0.0")
+    now = rendered((await done(installation, "render", "drawn")).out)["Deployment"]
+    assert now["metadata"]["namespace"] == installation.namespace
+    assert now["spec"]["replicas"] == 2
+    more = await done(installation, "render", "drawn", "--version", "1.1.0", "--set", "replicas=3")
+    then = rendered(more.out)["Deployment"]
+    assert then["spec"]["replicas"] == 3
+    assert then["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":1.1.0")
+    listed = json.loads((await done(installation, "render", "drawn", "-o", "json")).out)
+    assert [one["kind"] for one in listed["items"]] == ["Deployment"]
+    assert await installation.release("drawn") == {1: "deployed"}
+    bad = await windlass(installation, "render", "drawn", "-n", installation.namespace, "--set", "replicas=9")
+    assert bad.code == 1
+    assert "replicas" in bad.err
+
+
+async def test_render_hides_secrets(installation: Installation) -> None:
+    text = "kind: Secret\napiVersion: v1\nmetadata: {name: s}\nstringData: {key: {{ .Values.key }}}\n---\n"
+    text += "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {url: 'https://{{ .Values.key }}@host'}\n"
+    write_package(
+        packages(installation), "hidden", "1.0.0", templates={"a.yaml": text}, settings={"key": {"type": "string"}}
+    )
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys", "namespace": installation.namespace}}
+    await installation.apply({**secret, "stringData": {"values.yaml": "key: canary-of-render"}})
+    await installation.application("hidden", "hidden", "1.0.0", valuesFrom=[{"kind": "Secret", "name": "keys"}])
+    await installation.ready("hidden", "1.0.0")
+    shown = await done(installation, "render", "hidden")
+    assert "canary-of-render" not in shown.out
+    assert rendered(shown.out)["ConfigMap"]["data"]["url"].startswith("https://(hidden")
+    clear = rendered((await done(installation, "render", "hidden", "--show-secrets")).out)
+    assert clear["Secret"]["stringData"] == {"key": "canary-of-render"}
+    assert clear["ConfigMap"]["data"] == {"url": "https://canary-of-render@host"}

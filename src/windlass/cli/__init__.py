@@ -8,3 +8,12 @@ def main() -> None:
     from windlass.cli.main import run
 
     run()
+
+
+def complete() -> None:
+    """Answer kubectl, which completes `kubectl windlass` by this (console script)."""
+    import sys
+
+    from windlass.cli.main import COMPLETE, run
+
+    run([COMPLETE, *sys.argv[1:]])

@@ -13,8 +13,6 @@ import sys
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 if TYPE_CHECKING:
-    import typer
-
     from windlass.domain.errors import WindlassError
 
 EXIT_FAILED: Final = 1
@@ -22,6 +20,12 @@ EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 
 DEBUG: Final = "WINDLASS_DEBUG"
+
+COMPLETE: Final = "__complete"
+"""What a shell calls at TAB; see `windlass.cli.completion`."""
+
+_PLUGIN: Final = "kubectl-windlass"
+"""Name under which kubectl finds this program as its subcommand."""
 
 GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     # title: {command: (module, attribute, what it does)}
@@ -42,6 +46,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "events": ("insight", "events", "Show the Events of one package and of its objects"),
         "history": ("insight", "history", "Tell what happened to one package, by whom and why"),
         "values": ("packages", "values", "Show the merged values of one package"),
+        "render": ("render", "render", "Show the manifests that would be applied now"),
         "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
         "package": ("package", "app", "Check and pack package folders (lint, pack)"),
     },
@@ -57,6 +62,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "codec": ("codec", "app", "Let the Temporal UI read encrypted payloads (serve)"),
     },
     "": {
+        "completion": ("completion", "completion", "Teach your shell the commands and the names of packages"),
         "version": ("version", "version", "Show the versions of Windlass and of what it uses"),
     },
 }
@@ -67,18 +73,24 @@ COMMANDS: Final = {name: entry for group in GROUPS.values() for name, entry in g
 def help_text() -> str:
     """Return what `windlass --help` prints."""
     width = max(len(name) for name in COMMANDS) + 2
-    lines = ["Usage: windlass [--debug] COMMAND [OPTIONS]", "", "Packages on Kubernetes as durable workflows.", ""]
+    name = program()
+    lines = [f"Usage: {name} [--debug] COMMAND [OPTIONS]", "", "Packages on Kubernetes as durable workflows.", ""]
     for title, group in GROUPS.items():
         if title:
             lines.append(f"{title}:")
         lines += [f"  {name:<{width}}{entry[2]}" for name, entry in group.items()]
         lines.append("")
     lines += [
-        "`windlass COMMAND --help` tells a command's options.",
+        f"`{name} COMMAND --help` tells a command's options and shows examples.",
         "--debug adds the trace to an error.",
         "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
     ]
     return "\n".join(lines)
+
+
+def program() -> str:
+    """Return how people call this program: `windlass`, or `kubectl windlass`."""
+    return _PLUGIN.replace("-", " ") if os.path.basename(sys.argv[0]) == _PLUGIN else "windlass"  # noqa: PTH119 - pathlib takes 20 ms to load
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
@@ -104,6 +116,11 @@ def _dispatch(args: list[str]) -> NoReturn:
     if args[0] == "--version":
         args[0] = "version"
     name = args[0]
+    if name == COMPLETE:
+        from windlass.cli.completion import write_answer
+
+        write_answer(args[1:])
+        sys.exit(0)
     if name not in COMMANDS:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean `windlass {close[0]}`?" if close else "see `windlass --help`"
@@ -114,10 +131,8 @@ def _dispatch(args: list[str]) -> NoReturn:
 def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
     from windlass.domain.errors import WindlassError
 
-    module, attribute, _ = COMMANDS[name]
-    command: Any = getattr(importlib.import_module(f"windlass.cli.{module}"), attribute)
     try:
-        _application(name, command)(args=args, prog_name=f"windlass {name}")
+        load(name)(args=args, prog_name=f"{program()} {name}")
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except (WindlassError, ExceptionGroup) as error:
@@ -128,17 +143,25 @@ def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
     sys.exit(0)
 
 
-def _application(name: str, command: Any) -> typer.Typer:
+def load(name: str) -> Any:
+    """Import one command; return it as a click command, its examples at the end of its help."""
     import typer
 
+    from windlass.cli.examples import epilog
+
+    module, attribute, _ = COMMANDS[name]
+    command: Any = getattr(importlib.import_module(f"windlass.cli.{module}"), attribute)
     # Plain help, as `windlass --help` is: boxes cost a tenth of a second and half of a narrow terminal.
     if isinstance(command, typer.Typer):
         command.pretty_exceptions_enable = False
         command.rich_markup_mode = None
-        return command
+        for one in command.registered_commands:
+            sub = one.name or (one.callback.__name__ if one.callback else "")
+            one.epilog = epilog(f"{name} {sub}")
+        return typer.main.get_command(command)
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    application.command(name)(command)
-    return application
+    application.command(name, epilog=epilog(name))(command)
+    return typer.main.get_command(application)
 
 
 def _ours(error: Exception) -> WindlassError | None:
