@@ -114,7 +114,7 @@ class PackageActivities:
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
-        """Validate the newest settings, or bring a good release's back; only valid ones replace those applied before."""
+        """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
         if request.restore:
             return await self._restore_settings(request)
         inputs = await read_inputs(self._kube, request.key)
@@ -161,9 +161,7 @@ class PackageActivities:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
             raise_if_invalid(found, what="values that follow from the settings")
         saved = await self._contents.save(request.key, state, record)
-        return SettingsResult(
-            settings=record.settings_digest, values=self._contents.digest(values), record=saved.ref
-        )
+        return SettingsResult(settings=record.settings_digest, values=self._contents.digest(values), record=saved.ref)
 
     @activity.defn(name="package.clean_up")
     async def clean_up(self, request: PackageRequest) -> None:

@@ -46,7 +46,9 @@ def retry(state: LifecycleState, order: Order, now: float) -> Answered:
     wish = control.rejected.source if control.rejected else None
     state = state.model_copy(update={"control": policy.released(control), "hook_run": ""})
     state = moves.ordered(state, "retry", order, now)
-    return Answered(state=state, message=f"{wish.version if wish else 'the object'} is tried again", interrupt=True, look_again=True)
+    return Answered(
+        state=state, message=f"{wish.version if wish else 'the object'} is tried again", interrupt=True, look_again=True
+    )
 
 
 def pause(state: LifecycleState, order: PauseOrder, now: float) -> Answered:

@@ -259,9 +259,7 @@ def failed(
 def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, permanent: bool) -> LifecycleState:
     """Return ``state`` after the policy of the upgrade has decided about a failure."""
     desired, control = state.desired, state.control
-    decision = policy.verdict(
-        desired, state.progress, control, step.step, strikes=failure.strikes, permanent=permanent
-    )
+    decision = policy.verdict(desired, state.progress, control, step.step, strikes=failure.strikes, permanent=permanent)
     target = policy.last_good(control, desired)
     if decision is OnFailure.ROLLBACK and target is not None:
         rejected = Rejected(
@@ -274,9 +272,7 @@ def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, 
         )
         return rolled_back(state, rejected, target, now)
     if decision is OnFailure.HOLD:
-        held = Held(
-            step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now
-        )
+        held = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
         state = state.model_copy(update={"control": replace(control, held=held)})
         return noted(state, "Held", f"{failure.step} waits for retry, rollback or skip", now, warning=True)
     return state

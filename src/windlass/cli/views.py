@@ -199,7 +199,12 @@ def _control(application: Application) -> list[RenderableType]:
 def _revisions(application: Application) -> list[list[str | Text]]:
     good = (application.status.revisions if application.status else None) or []
     return [
-        [f"{one.at:%Y-%m-%d %H:%M:%S}", f"revision {one.revision}", one.version, one.digest.removeprefix("sha256:")[:12]]
+        [
+            f"{one.at:%Y-%m-%d %H:%M:%S}",
+            f"revision {one.revision}",
+            one.version,
+            one.digest.removeprefix("sha256:")[:12],
+        ]
         for one in reversed(good)
     ]
 

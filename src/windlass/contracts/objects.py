@@ -172,15 +172,15 @@ class UpgradePolicy(KubeModel):
 
     on_failure: OnFailure = Field(
         default=OnFailure.RETRY,
-        description="retry: try again for ever; rollback: go back to the last good version and settings, and stay there "
-        "until the object asks for something else; hold: wait for the order retry, rollback or skip.",
+        description="retry: try again for ever; rollback: go back to the last good version and settings, and stay "
+        "there until the object asks for something else; hold: wait for the order retry, rollback or skip.",
     )
     attempts: int | None = Field(
         default=None,
         ge=1,
         le=100,
-        description=f"How often a step may fail before onFailure decides; {ATTEMPTS} if absent. A failure that somebody "
-        "must mend decides at once.",
+        description=f"How often a step may fail before onFailure decides; {ATTEMPTS} if absent. A failure that "
+        "somebody must mend decides at once.",
     )
 
 

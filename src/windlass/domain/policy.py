@@ -166,9 +166,7 @@ def effective(desired: Desired, control: Control) -> Desired:
     return replace(desired, source=target.artifact.source, settings=target.settings, pinned=target.artifact)
 
 
-def decide(
-    desired: Desired, progress: Progress, control: Control, *, paused: bool = False, gate: Gate = OPEN
-) -> Next:
+def decide(desired: Desired, progress: Progress, control: Control, *, paused: bool = False, gate: Gate = OPEN) -> Next:
     """Return the one next step, or why it is not begun; ``desired`` is what the object asks for."""
     step = next_step(effective(desired, control), progress, paused=paused, gate=gate)
     if step.hold is Hold.IDLE and control.target is not None:

@@ -51,10 +51,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
                 completed=progress.completed if not progress.owner else "",
             )
             return begin_removal(desired, adopted)
-        case Step.ROLL_BACK:
-            return replace(progress, artifact=desired.pinned)
-        case Step.DOWNLOAD:
-            return replace(progress, artifact=result.artifact)
+        case Step.DOWNLOAD | Step.ROLL_BACK:
+            return replace(progress, artifact=desired.pinned or result.artifact)
         case Step.INSTALL:
             installed = progress.artifact.digest if progress.artifact else ""
             kept = progress.completed if progress.completed.startswith(f"{installed}/") else ""
@@ -140,7 +138,9 @@ def _settings_applied(progress: Progress, result: Result) -> Progress:
 def _started(progress: Progress, *, hook: Hook | None) -> Progress:
     startup = progress.startup + (1 if hook else 0)
     more = progress.loaded is not None and hook_at(progress.loaded, Binding.ON_STARTUP, startup) is not None
-    return replace(progress, startup=startup, active=not more, run=Run(trigger=Scope.SCHEDULE, skipped=progress.run.skipped))
+    return replace(
+        progress, startup=startup, active=not more, run=Run(trigger=Scope.SCHEDULE, skipped=progress.run.skipped)
+    )
 
 
 def _release_made(progress: Progress, result: Result) -> Progress:
