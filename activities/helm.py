@@ -11,11 +11,12 @@ from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.observe import object_ref
 from windlass.activities.progress import ProgressReporter
 from windlass.contracts.objects import PackageObject, parse_package
-from windlass.contracts.record import ReleasedRecord
+from windlass.contracts.record import PackageRecord, ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Actor, Reason, TransientError
 from windlass.domain.ids import release_name
+from windlass.domain.lifecycle import completion_mark
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import release_values
@@ -53,7 +54,10 @@ class HelmActivities:
             state = await self._contents.applied(request.key, request.uid, request.record)
             values = self._contents.values(content, state.record)
             digest = self._contents.digest(values)
+            # What the release is made from is kept: it may prove good, and then be gone back to.
+            record = state.record.with_revision(_revision(request, state.record), keep=request.keep)
             if not content.package.has_chart:
+                state = await self._contents.save(request.key, state, record)
                 return ReleaseResult(action="none", values=digest, record=state.ref)
             if content.schemas.helm is not None:
                 found = validate(values, content.schemas.helm, root=VALUES_ROOT, concealed=values)
@@ -61,9 +65,7 @@ class HelmActivities:
             wanted = self._wanted(request, content, values)
             # Written down before the attempt: a half-made release must be found even if all else is lost.
             released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)
-            state = await self._contents.save(
-                request.key, state, state.record.model_copy(update={"released": released})
-            )
+            state = await self._contents.save(request.key, state, record.model_copy(update={"released": released}))
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
@@ -141,3 +143,13 @@ class HelmActivities:
             )
         finally:
             await reporter.clear()
+
+
+def _revision(request: ReleaseRequest, record: PackageRecord) -> RevisionRecord:
+    return RevisionRecord(
+        mark=completion_mark(request.artifact, record.settings_digest),
+        settings=record.settings or {},
+        settings_digest=record.settings_digest,
+        patches=record.patches,
+        config_patches=record.config_patches,
+    )

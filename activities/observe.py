@@ -5,11 +5,13 @@ from __future__ import annotations
 from temporalio import activity
 
 from windlass.activities.inputs import read_inputs
-from windlass.contracts.objects import PackageObject, SeenStatus
+from windlass.contracts.control import control_of
+from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
-from windlass.domain.lifecycle import Desired
+from windlass.domain.lifecycle import ATTEMPTS, Desired
+from windlass.domain.policy import Control
 from windlass.ports.kube import Kube, ObjectRef
 from windlass.ports.records import Records
 
@@ -36,6 +38,7 @@ class ObserveActivities:
             return Observation(desired=Desired(), seen=SeenStatus(), restored=restored)
         package = inputs.object
         metadata = package.metadata
+        policy = package.spec.upgrade or UpgradePolicy()
         desired = Desired(
             exists=True,
             uid=metadata.uid,
@@ -47,6 +50,8 @@ class ObserveActivities:
             settings=inputs.settings_digest(self._digest_key),
             suspended=package.spec.suspend,
             delete_on_disable=package.spec.delete_on_disable,
+            on_failure=policy.on_failure,
+            attempts=policy.attempts or ATTEMPTS,
         )
         restored = await self._restored(request, package) if request.restore else None
         return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)
@@ -67,6 +72,7 @@ class ObserveActivities:
             record=ref,
             version=(status.version or "") if status and same_life else "",
             release=status.release if status and same_life else None,
+            control=control_of(package) if package and same_life else Control(),
         )
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Contents
+from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs, repository_for
 from windlass.activities.observe import object_ref
+from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
@@ -24,8 +25,8 @@ from windlass.contracts.steps import (
     SettingsResult,
 )
 from windlass.domain.definition import check_kind
-from windlass.domain.errors import Reason, TransientError
-from windlass.domain.ids import FINALIZER, hook_account_name
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.ids import FINALIZER, hook_account_name, record_name
 from windlass.domain.lifecycle import Loaded
 from windlass.domain.package import Hook
 from windlass.domain.schema import raise_if_invalid, validate
@@ -120,7 +121,9 @@ class PackageActivities:
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
-        """Validate the newest settings; only valid ones replace those that were applied before."""
+        """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
+        if request.restore:
+            return await self._restore_settings(request)
         inputs = await read_inputs(self._kube, request.key)
         if inputs is None or inputs.object.metadata.uid != request.uid:
             raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
@@ -130,12 +133,42 @@ class PackageActivities:
         raise_if_invalid(check_settings(content.schemas, settings, concealed=inputs.concealed()))
         digest = inputs.settings_digest(self._digest_key)
         record = state.record.model_copy(update={"settings": settings, "settings_digest": digest})
+        return await self._applied(request, content, state, record)
+
+    async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
+        """Apply the settings and hook patches of a good release.
+
+        Raises:
+            PermanentError: REVISION_LOST, the state Secret does not hold them (any more).
+        """
+        content = await self._contents.ensure(request.artifact)
+        state = await self._contents.state(request.key, request.uid, request.record)
+        good = state.record.revision(request.restore)
+        if good is None:
+            raise PermanentError(
+                Reason.REVISION_LOST,
+                f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
+                f"settings of the good release of version {request.artifact.source.version}",
+                hint="order `rollback --to` another revision, or change the object to what shall run",
+                actor=Actor.USER,
+            )
+        restored = {
+            "settings": good.settings,
+            "settings_digest": good.settings_digest,
+            "patches": good.patches,
+            "config_patches": good.config_patches,
+        }
+        return await self._applied(request, content, state, state.record.model_copy(update=restored))
+
+    async def _applied(
+        self, request: SettingsRequest, content: Content, state: State, record: PackageRecord
+    ) -> SettingsResult:
         values = self._contents.values(content, record)
         if content.schemas.values is not None:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
             raise_if_invalid(found, what="values that follow from the settings")
         saved = await self._contents.save(request.key, state, record)
-        return SettingsResult(settings=digest, values=self._contents.digest(values), record=saved.ref)
+        return SettingsResult(settings=record.settings_digest, values=self._contents.digest(values), record=saved.ref)
 
     @activity.defn(name="package.clean_up")
     async def clean_up(self, request: PackageRequest) -> None:

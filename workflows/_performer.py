@@ -29,7 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.package import Artifact, Hook
     from windlass.domain.transitions import Result
 
-WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP})
+WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
 """Steps that change what is known and nothing in the world."""
 
 REMOTE = frozenset({Step.DOWNLOAD, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
@@ -38,7 +38,7 @@ REMOTE = frozenset({Step.DOWNLOAD, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE,
 
 async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
     """Run the activity of ``step``; activity failures pass through."""
-    desired, progress = state.desired, state.progress
+    desired, progress = state.wanted, state.progress
     match step.step:
         case Step.ADD_FINALIZER:
             await workflow.execute_local_activity_method(
@@ -100,8 +100,13 @@ async def _download(key: PackageKey, state: LifecycleState) -> Performed:
 
 
 async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
+    target = state.control.target
     request = SettingsRequest(
-        key=key, uid=state.progress.owner, artifact=_known(state.progress.artifact), record=state.record
+        key=key,
+        uid=state.progress.owner,
+        artifact=_known(state.progress.artifact),
+        record=state.record,
+        restore=target.mark if target else "",
     )
     applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **LOADING)
     return Performed(result=Result(settings=applied.settings, values=applied.values), record=applied.record)
@@ -115,6 +120,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         generation=state.desired.generation,
         artifact=content,
         record=state.record,
+        keep=tuple(good.mark for good in state.control.good),
     )
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,

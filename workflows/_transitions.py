@@ -15,14 +15,17 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
     from windlass.contracts.lifecycle import EventNote, Failure, LifecycleState, Order
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
+    from windlass.contracts.status import with_ready
     from windlass.contracts.steps import Observation, Performed, Restored
     from windlass.domain import conditions as cond
+    from windlass.domain import policy
     from windlass.domain.backoff import delay
     from windlass.domain.changes import Event, classify
-    from windlass.domain.effects import on_done
+    from windlass.domain.effects import on_done, on_skip
     from windlass.domain.errors import Category, Reason
-    from windlass.domain.lifecycle import CONDITION_OF, Desired, Next, Progress, Step
-    from windlass.domain.transitions import begin_removal, done
+    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, OnFailure, Progress, Step
+    from windlass.domain.policy import Cause, Control, Good, Held, Rejected
+    from windlass.domain.transitions import Result, begin_removal, done
 
 OBSERVE = "Observe"
 """The name under which a failed look at the object appears among the failures."""
@@ -45,18 +48,26 @@ def noted(state: LifecycleState, reason: str, note: str, now: float, *, warning:
     return state.model_copy(update={"notes": (*state.notes, event)[-NOTES_KEPT:]})
 
 
-def ordered(state: LifecycleState, name: str, order: Order, now: float) -> LifecycleState:
-    """Return ``state`` with an accepted order of a person among the kept ones."""
-    record = OrderRecord(order=name, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC))
+def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detail: str = "") -> LifecycleState:
+    """Return ``state`` with an accepted order of a person among the kept ones.
+
+    ``detail`` says what the order is about, as in ``pause before UpgradeRelease``.
+    """
+    whole = f"{name} {detail}".rstrip()
+    record = OrderRecord(order=whole, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC))
     state = state.model_copy(update={"orders": (*state.orders, record)[-ORDERS_KEPT:]})
     why = f": {order.why}" if order.why else ""
-    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {name}{why}", now)
+    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {whole}{why}", now)
 
 
 def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
     """Return ``state`` after a look at the object: what is wanted now, and what that does to a failure."""
     before = state
-    event = classify(before.desired, found.desired)
+    control = policy.renewed(before.control, found.desired)
+    event = classify(before.wanted, policy.effective(found.desired, control))
+    asked = classify(before.desired, found.desired)
+    if asked is not Event.NONE or before.desired.on_failure is not found.desired.on_failure:
+        control = replace(control, held=None)
     failure = before.failure
     if failure is not None:
         if failure.step == OBSERVE or event in FORGIVING:
@@ -67,6 +78,7 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
         update={
             "desired": found.desired,
             "seen": found.seen,
+            "control": control,
             "failure": failure,
             "progress": begin_removal(found.desired, before.progress),
             # What runs after a change is another run, even of the same hook.
@@ -98,6 +110,7 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "record": kept.record,
             "version": kept.version,
             "release": kept.release,
+            "control": kept.control,
         }
     )
 
@@ -110,7 +123,7 @@ def folded(
     ``started`` is the state the step was begun in.
     """
     result = performed.result
-    progress = done(step, started.desired, state.progress, result)
+    progress = done(step, started.wanted, state.progress, result)
     state = state.model_copy(update={"progress": progress, "record": performed.record, "hook_run": ""})
     if performed.release is not None:
         state = state.model_copy(update={"release": performed.release})
@@ -118,6 +131,11 @@ def folded(
         state = state.model_copy(update={"failure": None})
     state, look_again = _after(state, step, started, performed, now)
     state = changed(state, on_done(step, progress, superseded=result.superseded), now)
+    if step.step in {Step.UPGRADE_RELEASE, Step.AFTER_HELM} and progress.run.complete and not progress.run.skipped:
+        state = _proved(state, now)
+    free = replace(state.control, held=None)
+    if policy.decide(state.desired, state.progress, free).step is Step.WAIT:
+        state = state.model_copy(update={"control": free})  # there is no step left to be held at
     if performed.note:
         state = noted(state, step.step.value, performed.note, now)
     return state, look_again or result.superseded
@@ -128,7 +146,7 @@ def _after(
 ) -> tuple[LifecycleState, bool]:
     """Return what the end of this very step does to the rest of the state."""
     result = performed.result
-    fresh = {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": ()}
+    fresh = {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": (), "control": Control()}
     match step.step:
         case Step.ADOPT if started.progress.owner:
             return state.model_copy(update=fresh), False
@@ -136,15 +154,71 @@ def _after(
             return state.model_copy(update={"desired": replace(state.desired, finalizer=True)}), False
         case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
             return state.model_copy(update={"version": started.progress.artifact.source.version}), False
-        case Step.APPLY_SETTINGS if result.settings != state.desired.settings:
+        case Step.APPLY_SETTINGS if result.settings != state.wanted.settings:
             return state, True  # the step read something newer than what was observed
         case Step.UNINSTALL_RELEASE:
-            return state.model_copy(update={"version": "", "release": None}), False
+            # With the release goes what could be gone back to; the next one is a first installation again.
+            control = Control(held=state.control.held, breakpoints=state.control.breakpoints)
+            return state.model_copy(update={"version": "", "release": None, "control": control}), False
         case Step.RELEASE_FINALIZER:
             gone = fresh | {"desired": Desired(), "notes": (), "seen": SeenStatus()}
             return state.model_copy(update=gone), True
         case _:
             return state, False
+
+
+def _proved(state: LifecycleState, now: float) -> LifecycleState:
+    """Return ``state`` with the release whose run has just ended among the good ones."""
+    progress = state.progress
+    if progress.artifact is None:
+        return state
+    revision = (state.release.revision if state.release else None) or 0
+    good = Good(revision=revision, artifact=progress.artifact, settings=progress.settings, at=now)
+    return state.model_copy(update={"control": policy.remember(state.control, good)})
+
+
+def skipped(state: LifecycleState, step: Next, order: Order, now: float) -> LifecycleState:
+    """Return ``state`` as if ``step``, which failed, had done its work; its run does not count as a good one."""
+    run = replace(state.progress.run, skipped=True)
+    state = state.model_copy(
+        update={
+            "progress": replace(state.progress, run=run),
+            "control": replace(state.control, held=None),
+            "failure": None,
+        }
+    )
+    result = Result(values=state.progress.values, unchanged=run.verify)
+    state, _ = folded(state, step, state, Performed(result=result, record=state.record, release=state.release), now)
+    return changed(state, on_skip(step, f"{order.who} accepted it: {order.why}".removesuffix(": ")), now)
+
+
+def rolled_back(state: LifecycleState, rejected: Rejected, target: Good, now: float) -> LifecycleState:
+    """Return ``state`` with a good release to go back to, instead of what the object asks for."""
+    state = state.model_copy(
+        update={"control": policy.reject(state.control, rejected, target), "failure": None, "hook_run": ""}
+    )
+    version = rejected.source.version if rejected.source else ""
+    return noted(
+        state, "RollingBack", f"{version} is given up ({rejected.reason}), back to {target.text}", now, warning=True
+    )
+
+
+def arrived(state: LifecycleState, step: Next, now: float) -> LifecycleState:
+    """Return ``state`` with an Event for where the lifecycle has come to rest, if it was not there before."""
+    before = cond.find(state.conditions, cond.Type.READY)
+    after = cond.find(with_ready(state, step.hold, now), cond.Type.READY)
+    if after.status is cond.Status.TRUE and before.status is not cond.Status.TRUE:
+        state = state.model_copy(update={"passes": state.passes + 1})
+        return noted(state, "Ready", f"version {state.version} is running", now)
+    if (after.status, after.reason) == (before.status, before.reason):
+        return state
+    match step.hold:
+        case Hold.ROLLED_BACK:
+            return noted(state, "RolledBack", after.message, now, warning=True)
+        case Hold.BREAKPOINT:
+            return noted(state, "Breakpoint", f"holds before {step.blocked}", now)
+        case _:
+            return state
 
 
 def failed(
@@ -159,6 +233,7 @@ def failed(
     count = previous.attempt + 1 if previous and again else 1
     # A lost worker is no fault of the step: the first tries after it do not wait.
     category = Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+    against = step is not None and policy.counts(step.step, details.reason, category)
     failure = Failure(
         step=label,
         reason=details.reason.value,
@@ -168,6 +243,7 @@ def failed(
         attempt=count,
         at=now,
         next_try=now + delay(category, count, chance=chance),
+        strikes=(previous.strikes if previous and again else 0) + int(against),
     )
     state = state.model_copy(update={"failure": failure})
     if step is not None:
@@ -175,6 +251,30 @@ def failed(
         state = _unlearned(state, step, details.reason)
     if count == 1 or (previous and previous.reason != failure.reason):
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
+    if step is None or not against:
+        return state
+    return _judged(state, step, failure, now, permanent=category is Category.PERMANENT)
+
+
+def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, permanent: bool) -> LifecycleState:
+    """Return ``state`` after the policy of the upgrade has decided about a failure."""
+    desired, control = state.desired, state.control
+    decision = policy.verdict(desired, state.progress, control, step.step, strikes=failure.strikes, permanent=permanent)
+    target = policy.last_good(control, desired)
+    if decision is OnFailure.ROLLBACK and target is not None:
+        rejected = Rejected(
+            source=desired.source,
+            settings=desired.settings,
+            step=failure.step,
+            reason=failure.reason,
+            message=failure.message,
+            at=now,
+        )
+        return rolled_back(state, rejected, target, now)
+    if decision is OnFailure.HOLD:
+        held = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
+        state = state.model_copy(update={"control": replace(control, held=held)})
+        return noted(state, "Held", f"{failure.step} waits for retry, rollback or skip", now, warning=True)
     return state
 
 
@@ -194,5 +294,6 @@ def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleSt
     if reason is Reason.STATE_LOST:
         # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
         lost = replace(progress, installed="", settings_for="", completed="")
-        return state.model_copy(update={"progress": lost, "record": None})
+        control = replace(state.control, good=())  # what they were made from is gone as well
+        return state.model_copy(update={"progress": lost, "record": None, "control": control})
     return state

@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from windlass.workflows import _orders as orders
 from windlass.workflows import _transitions as moves
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, perform
@@ -30,17 +31,20 @@ with workflow.unsafe.imports_passed_through():
         LifecycleState,
         Order,
         OrderResult,
+        PauseOrder,
         QueuesView,
+        ResumeOrder,
+        RollbackOrder,
         StatusView,
     )
-    from windlass.contracts.status import is_ready, phase, queues_view, status_view, step_text, with_ready
+    from windlass.contracts.status import decided, phase, queues_view, status_view, step_text
     from windlass.contracts.steps import Observation, ObserveRequest, Performed
     from windlass.domain.backoff import delay
     from windlass.domain.changes import cancels, classify
     from windlass.domain.effects import on_begin
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import Hold, Next, Step, next_step
+    from windlass.domain.lifecycle import Hold, Next, Step
     from windlass.domain.transitions import begin
     from windlass.temporal.failures import failure_of
 
@@ -60,6 +64,7 @@ class PackageLifecycleWorkflow:
         self._looks_failed = 0
         self._signals = 0
         self._running: Next | None = None
+        self._interrupted = False
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
 
@@ -92,30 +97,39 @@ class PackageLifecycleWorkflow:
 
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
-        """Try the failed step again now, reading the package's source anew if it could not be loaded."""
-        failure = self._state.failure
-        if failure is None:
-            return self._answer(order, "retry", accepted=False, message="nothing has failed")
-        self._set(failure=failure.model_copy(update={"next_try": 0.0}))
-        self._stale, self._look_at = True, 0.0
-        return self._answer(order, "retry", accepted=True, message=f"{failure.step} is tried again")
+        """Try the failed step again now, reading the package's source anew if it could not be loaded.
+
+        A version that was rejected is tried again.
+        """
+        return self._answer(orders.retry(self._state, order, workflow.time()))
 
     @workflow.update
-    def pause(self, order: Order) -> OrderResult:
-        """Begin no further step until the order `resume`; what runs is finished, removal is not held up."""
-        if self._state.paused:
-            return self._answer(order, "pause", accepted=False, message="already paused")
-        self._set(paused=True)
-        return self._answer(order, "pause", accepted=True, message="no further step is begun")
+    def pause(self, order: PauseOrder) -> OrderResult:
+        """Begin no further step until the order `resume`; what runs is finished, removal is not held up.
+
+        With steps named, only these are not begun: breakpoints.
+        """
+        return self._answer(orders.pause(self._state, order, workflow.time()))
 
     @workflow.update
-    def resume(self, order: Order) -> OrderResult:
-        """Go on after `pause`."""
-        if not self._state.paused:
-            return self._answer(order, "resume", accepted=False, message="not paused")
-        self._set(paused=False)
-        self._stale, self._look_at = True, 0.0
-        return self._answer(order, "resume", accepted=True, message="going on")
+    def resume(self, order: ResumeOrder) -> OrderResult:
+        """Go on after `pause`, after `cancel`, or past a breakpoint."""
+        return self._answer(orders.resume(self._state, order, workflow.time()))
+
+    @workflow.update
+    def cancel(self, order: Order) -> OrderResult:
+        """Stop the running step and hold there until `retry` or `resume`, or until the object changes."""
+        return self._answer(orders.cancel(self._state, order, workflow.time(), running=self._running))
+
+    @workflow.update
+    def skip(self, order: Order) -> OrderResult:
+        """Pass over the failed step; only hooks, and a release that a person accepts as it stands."""
+        return self._answer(orders.skip(self._state, order, workflow.time(), running=self._running))
+
+    @workflow.update
+    def rollback(self, order: RollbackOrder) -> OrderResult:
+        """Go back to a good release and stay there until the object changes or the order `retry`."""
+        return self._answer(orders.rollback(self._state, order, workflow.time()))
 
     @workflow.query
     def status(self) -> StatusView:
@@ -137,11 +151,15 @@ class PackageLifecycleWorkflow:
             history_events=workflow.info().get_current_history_length(),
         )
 
-    def _answer(self, order: Order, name: str, *, accepted: bool, message: str) -> OrderResult:
-        if accepted:
-            self._state = moves.ordered(self._state, name, order, workflow.time())
+    def _answer(self, answered: orders.Answered) -> OrderResult:
+        self._state = answered.state
+        self._interrupted = self._interrupted or (answered.interrupt and self._running is not None)
+        if answered.look_again:
+            self._stale, self._look_at = True, 0.0
         step = self._running or self._decide()
-        return OrderResult(accepted=accepted, phase=phase(self._state).value, step=step_text(step), message=message)
+        return OrderResult(
+            accepted=answered.accepted, phase=phase(self._state).value, step=step_text(step), message=answered.message
+        )
 
     # -- the loop's four verbs -----------------------------------------------------------------------------------------
 
@@ -167,7 +185,7 @@ class PackageLifecycleWorkflow:
         if not self._observed:
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
         state = self._state
-        step = next_step(state.desired, state.progress, paused=state.paused)
+        step = decided(state)
         if step.step is Step.FINISH and self._stale:
             # Somebody told of something new, or the last look failed: the name may be in use again.
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
@@ -191,11 +209,13 @@ class PackageLifecycleWorkflow:
         try:
             wrote = await self._accompany(task, step)
         finally:
-            self._running = None
+            interrupted = self._interrupted
+            self._running, self._interrupted = None, False
         try:
             performed = await task
         except (FailureError, asyncio.CancelledError) as error:
-            if is_cancelled_exception(error):
+            if interrupted or is_cancelled_exception(error):
+                # What an order has stopped has not failed, however it ended.
                 workflow.logger.info("step cancelled", extra={"step": step.label})
             else:
                 self._failed(step.label, step, failure_of(error))
@@ -207,14 +227,7 @@ class PackageLifecycleWorkflow:
 
     async def _rest(self, step: Next) -> None:
         """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
-        becomes_ready = not is_ready(self._state.conditions) and is_ready(
-            with_ready(self._state, step.hold, workflow.time())
-        )
-        if becomes_ready:
-            self._set(passes=self._state.passes + 1)
-            self._state = moves.noted(
-                self._state, "Ready", f"version {self._state.version} is running", workflow.time()
-            )
+        self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
@@ -251,6 +264,10 @@ class PackageLifecycleWorkflow:
             await self._wait(partial(self._needed_beside, task, leaving=leaving, shown=wrote), until)
             if task.done():
                 break
+            if self._interrupted:
+                workflow.logger.info("cancelling step", extra={"step": step.label, "event": "Ordered"})
+                await _stop(task)
+                break
             if self._lookable():
                 await self._look_beside(task, step)
             due = bool(show_at) and workflow.time() >= show_at
@@ -267,12 +284,12 @@ class PackageLifecycleWorkflow:
     def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool) -> bool:
         handover = not leaving and self._handover_due()
         # Orders and failures that come in once the step is on show are shown at once; before, with the step itself.
-        return task.done() or self._lookable() or handover or (shown and self._news())
+        return task.done() or self._interrupted or self._lookable() or handover or (shown and self._news())
 
     async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
         before = self._state
         await self._look()
-        event = classify(before.desired, self._state.desired)
+        event = classify(before.wanted, self._state.wanted)
         if not task.done() and cancels(event, step, before.progress):
             workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
             await _stop(task)

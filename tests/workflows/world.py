@@ -98,6 +98,7 @@ class FakeWorld:
     restored: Restored = field(default_factory=Restored)
     after_helm_changes_values: bool = False
     release: str = ""
+    revision: int = 0
     values: str = ""
     patch: str = ""
     log: list[str] = field(default_factory=list[str])
@@ -210,7 +211,8 @@ class FakeWorld:
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
-        settings = self.desired.settings
+        # The mark of a good release ends with the digest of its settings.
+        settings = request.restore.rpartition("/")[2] or self.desired.settings
         await self._play(f"apply_settings {settings}", request)
         self.values = f"{settings}{self.patch}"
         return SettingsResult(settings=settings, values=self.values)
@@ -223,12 +225,13 @@ class FakeWorld:
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
         wanted = f"{request.artifact.source.version}:{self.values}"
         before, self.release = self.release, wanted
+        self.revision += before != wanted
         await self._play(f"upgrade_release {wanted}", request)
         return ReleaseResult(
             action="unchanged" if before == wanted else "upgraded" if before else "installed",
             values=self.values,
             name="web",
-            revision=1,
+            revision=self.revision,
             superseded=request.generation < self.desired.generation,
         )
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from windlass.contracts.lifecycle import DumpView, QueuedStep
 from windlass.contracts.objects import PackageObject
+from windlass.domain.policy import Control
 
 
 def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
     """Return one package: status, content, hooks, and what is remembered of it. No values, only their digests."""
     state, progress = view.state, view.state.progress
-    artifact = progress.artifact
+    artifact, held = progress.artifact, state.control.held
     tracking = package.status.progress if package.status else None
     dumped: dict[str, Any] = {
         "status": {
@@ -38,6 +39,10 @@ def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
         "running": bool(view.running),
         "step": view.running or (package.status.step if package.status else None),
         "paused": state.paused,
+        "breakpoints": [one.value for one in state.control.breakpoints],
+        "held": {"step": held.step, "cause": held.cause.value, "reason": held.reason} if held else None,
+        "rejected": _rejected(state.control),
+        "goodRevisions": [one.revision for one in state.control.good],
         "definition": {
             "name": artifact.source.package if artifact else package.spec.package.name,
             "version": artifact.source.version if artifact else package.spec.package.version,
@@ -53,6 +58,18 @@ def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
     return {key: value for key, value in dumped.items() if value is not None}
 
 
+def _rejected(control: Control) -> dict[str, Any] | None:
+    if control.rejected is None or control.target is None:
+        return None
+    source = control.rejected.source
+    return {
+        "version": source.version if source else "",
+        "step": control.rejected.step,
+        "reason": control.rejected.reason,
+        "instead": control.target.text,
+    }
+
+
 def queue_dump(steps: Sequence[QueuedStep], now: datetime) -> dict[str, Any]:
     """Return one queue: its length and its steps, the head with what failed and seconds until the next try."""
     return {"length": len(steps), "tasks": [_task(step, now) for step in steps]}
@@ -64,6 +81,8 @@ def _task(step: QueuedStep, now: datetime) -> dict[str, Any]:
         task["running"] = True
     if step.error:
         task |= {"attempt": step.attempt, "error": step.error}
+    if step.held:
+        task["held"] = step.held
     if step.next_try is not None:
         task["next_retry"] = f"{max((step.next_try - now).total_seconds(), 0.0):.1f}s"
     return task

@@ -56,7 +56,16 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "package lint": (("windlass package lint packages/webapp/1.0.0", "a folder"),),
     "package pack": (("windlass package pack packages/webapp/1.0.0 -o dist", "an archive, the same bytes every time"),),
     "retry": (('windlass retry web -n shop --reason "registry is back"', "do not wait for the back-off"),),
-    "pause": (('windlass pause web -n shop --reason "audit until noon"', "nothing further is begun"),),
+    "skip": (('windlass skip web -n shop --reason "the hook is known to be broken"', "go on past the failed step"),),
+    "cancel": (('windlass cancel web -n shop --reason "wrong image"', "stop the running step and hold there"),),
+    "rollback": (
+        ('windlass rollback web -n shop --reason "errors since 10:00"', "the last good version and settings"),
+        ('windlass rollback web -n shop --to 3 --reason "as on Monday"', "a good revision of your choice"),
+    ),
+    "pause": (
+        ('windlass pause web -n shop --reason "audit until noon"', "nothing further is begun"),
+        ('windlass pause web -n shop --before run --reason "look first"', "a breakpoint before the release"),
+    ),
     "resume": (('windlass resume web -n shop --reason "audit is over"', "go on"),),
     "dump": (
         ("windlass dump web -n shop", "what the lifecycle carries"),

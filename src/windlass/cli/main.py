@@ -52,8 +52,11 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     },
     "Lifecycles": {
         "retry": ("orders", "retry", "Try the failed step again now"),
-        "pause": ("orders", "pause", "Begin no further step"),
-        "resume": ("orders", "resume", "Go on after a pause"),
+        "skip": ("orders", "skip", "Pass over the failed step"),
+        "cancel": ("orders", "cancel", "Stop the running step and hold there"),
+        "rollback": ("orders", "rollback", "Go back to a good version with its settings"),
+        "pause": ("orders", "pause", "Begin no further step, or hold before some"),
+        "resume": ("orders", "resume", "Go on after a pause, a cancellation, a breakpoint"),
         "dump": ("orders", "dump", "Show the carried state and the queue of one or all packages"),
     },
     "Processes": {

@@ -10,6 +10,7 @@ from windlass.cli.cluster import Object, condition, created, event_time
 from windlass.cli.output import age, coloured, first_line, rows
 from windlass.cli.target import named
 from windlass.contracts.objects import PackageObject
+from windlass.domain.policy import Cause
 from windlass.ports.kube import ObjectRef
 
 if TYPE_CHECKING:
@@ -95,9 +96,11 @@ def description(
         parts += ["", Text("No lifecycle has looked at it yet. Is a worker running? `windlass worker --role all`")]
         return Group(*parts)
     parts += _failure(package, now)
+    parts += _control(package)
     sections = (
         ("Conditions", _conditions(package)),
         ("Objects of the release", [[f"{ref.kind}/{ref.name}", _state(state)] for ref, state in objects]),
+        ("Good releases", _revisions(package)),
         ("Orders", _orders(package)),
         ("Events", [_event(one, now) for one in events[-SHOWN:]]),
     )
@@ -160,6 +163,51 @@ def _failure(package: PackageObject, now: datetime) -> list[RenderableType]:
         order = f"windlass retry {named(package)} --reason WHY"
         lines.append(Text(f"  Next try in {seconds:.0f} s; now: {order}"))
     return lines
+
+
+def _control(package: PackageObject) -> list[RenderableType]:
+    """Return what keeps the lifecycle from what the object asks for, and the orders that end it."""
+    from rich.text import Text
+
+    status, name = package.status, package.metadata.name
+    if status is None:
+        return []
+    order = f"{name} -n {package.metadata.namespace} --reason WHY"
+    lines: list[RenderableType] = []
+    if held := status.held:
+        lines += ["", Text.assemble(("Held", "bold yellow"), f"  at {held.step}: {held.reason or held.cause.value}")]
+        lines += [Text(f"  {line}") for line in (held.message or "").splitlines()]
+        words = ("retry", "rollback", "skip") if held.cause is Cause.FAILED else ("resume",)
+        lines += [Text(f"  Now: windlass {word} {order}") for word in words]
+    if wish := status.rejected:
+        kept = wish.instead
+        at = f" at {wish.step}" if wish.step else ""
+        lines += [
+            "",
+            Text.assemble(
+                ("Rolled back", "bold yellow"),
+                f"  revision {kept.revision} ({kept.version}) is kept, {wish.version} is not tried",
+            ),
+            Text(f"  Rejected {wish.at:%Y-%m-%d %H:%M:%S}{at}: {wish.reason}"),
+            *(Text(f"  {line}") for line in wish.message.splitlines()),
+            Text(f"  Change the object, or try it again: windlass retry {order}"),
+        ]
+    if status.breakpoints:
+        lines += ["", Text.assemble(("Breakpoints", "bold"), f"  before {', '.join(status.breakpoints)}")]
+    return lines
+
+
+def _revisions(package: PackageObject) -> list[list[str | Text]]:
+    good = (package.status.revisions if package.status else None) or []
+    return [
+        [
+            f"{one.at:%Y-%m-%d %H:%M:%S}",
+            f"revision {one.revision}",
+            one.version,
+            one.digest.removeprefix("sha256:")[:12],
+        ]
+        for one in reversed(good)
+    ]
 
 
 def _conditions(package: PackageObject) -> list[list[str | Text]]:

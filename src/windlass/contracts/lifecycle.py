@@ -12,6 +12,7 @@ from windlass.contracts.record import RecordRef
 from windlass.domain.conditions import Condition
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Progress
+from windlass.domain.policy import Control, effective
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
@@ -35,6 +36,8 @@ class Failure(WireModel):
     attempt: int = 1
     at: float = 0.0
     next_try: float = 0.0
+    strikes: int = 0
+    """How many of the attempts speak against what is being brought about (`windlass.domain.policy.counts`)."""
 
 
 class EventNote(WireModel):
@@ -69,6 +72,12 @@ class LifecycleState(WireModel):
     """Id of a hook run whose end was not learned; the same run is tried again under it."""
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
+    control: Control = Control()
+
+    @property
+    def wanted(self) -> Desired:
+        """What is brought about: the object's wish, or the good release that is kept in its stead."""
+        return effective(self.desired, self.control)
 
 
 class LifecycleInput(WireModel):
@@ -93,10 +102,28 @@ Why = Annotated[str, StringConstraints(max_length=1024)]
 
 
 class Order(WireModel):
-    """Argument of the updates `retry`, `pause` and `resume`: who orders it and why."""
+    """Argument of the updates: who orders it and why."""
 
     who: Who
     why: Why = ""
+
+
+class PauseOrder(Order):
+    """Argument of `pause`: ``before`` names steps that are not begun; empty: no further step is."""
+
+    before: tuple[Annotated[str, StringConstraints(max_length=64)], ...] = Field(default=(), max_length=32)
+
+
+class ResumeOrder(Order):
+    """Argument of `resume`: ``everything`` drops all breakpoints and the pause, not only what holds now."""
+
+    everything: bool = False
+
+
+class RollbackOrder(Order):
+    """Argument of `rollback`: ``to`` is the Helm revision of a good release; None: the last good one."""
+
+    to: int | None = None
 
 
 class OrderResult(WireModel):
@@ -124,10 +151,14 @@ class StatusView(WireModel):
     conditions: tuple[Condition, ...] = ()
     orders: tuple[OrderRecord, ...] = ()
     passes: int = 0
+    control: Control = Control()
 
 
 class QueuedStep(WireModel):
-    """One line of a queue: what is left to do, what failed at its head, and when it is tried again."""
+    """One line of a queue: what is left to do, what failed at its head, and when it is tried again.
+
+    ``held`` says why the step is not begun: ``Failed``, ``Cancelled``, or ``Breakpoint`` also for later steps.
+    """
 
     index: int
     name: str
@@ -136,6 +167,7 @@ class QueuedStep(WireModel):
     attempt: int = 0
     error: str = ""
     next_try: AwareDatetime | None = None
+    held: str = ""
 
 
 class QueuesView(WireModel):

@@ -23,7 +23,9 @@ from windlass.domain.ids import (
     Kind,
     PackageKey,
 )
+from windlass.domain.lifecycle import ATTEMPTS, OnFailure
 from windlass.domain.package import Source
+from windlass.domain.policy import GOOD_KEPT, Cause
 
 ORDERS_KEPT: Final = 50
 """Orders of people that stay in status (design.md section 4): Temporal's retention forgets them."""
@@ -166,6 +168,30 @@ class Timeouts(KubeModel):
     )
 
 
+class UpgradePolicy(KubeModel):
+    """What the failure of an upgrade leads to; a first installation is always tried again."""
+
+    model_config = ConfigDict(
+        json_schema_extra=_rule(
+            "!has(self.attempts) || self.onFailure != 'retry'",
+            "attempts is for onFailure rollback and hold: retry has no end",
+        )
+    )
+
+    on_failure: OnFailure = Field(
+        default=OnFailure.RETRY,
+        description="retry: try again for ever; rollback: go back to the last good version and settings, and stay "
+        "there until the object asks for something else; hold: wait for the order retry, rollback or skip.",
+    )
+    attempts: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description=f"How often a step may fail before onFailure decides; {ATTEMPTS} if absent. A failure that "
+        "somebody must mend decides at once.",
+    )
+
+
 class PackageSpec(KubeModel):
     """The desired state of one installed package."""
 
@@ -189,6 +215,7 @@ class PackageSpec(KubeModel):
     )
     wait: bool = Field(default=True, description="Wait until every object of the release is ready.")
     timeouts: Timeouts | None = None
+    upgrade: UpgradePolicy | None = None
 
     @property
     def readiness_timeout(self) -> float:
@@ -265,6 +292,40 @@ class OrderRecord(KubeModel):
     at: AwareDatetime
 
 
+class RevisionStatus(KubeModel):
+    """One good release: its run ended well."""
+
+    revision: int = Field(ge=0, description="Helm's number; 0 for a package without a chart.")
+    version: str
+    repository: str
+    digest: str = Field(description="Content digest of the package.")
+    settings: str = Field(description="Keyed digest of the settings.")
+    at: AwareDatetime
+
+
+class RejectedStatus(KubeModel):
+    """What the object asks for and is not tried: until it asks for something else, or the order retry."""
+
+    version: str
+    repository: str
+    settings: str = Field(description="Keyed digest of the settings.")
+    step: str | None = Field(default=None, description="The step that failed; absent if a person rejected it.")
+    reason: str
+    message: str = ""
+    at: AwareDatetime
+    instead: RevisionStatus = Field(description="The good release that is kept in its stead.")
+
+
+class HeldStatus(KubeModel):
+    """The step at which the lifecycle waits for an order, and why."""
+
+    step: str
+    cause: Cause
+    reason: str | None = None
+    message: str | None = None
+    at: AwareDatetime | None = None
+
+
 class WorkflowStatus(KubeModel):
     """Where this life can be read step by step."""
 
@@ -297,6 +358,20 @@ class PackageStatus(KubeModel):
     )
     paused: bool | None = Field(
         default=None, description="Somebody ordered a pause; true also when that order is no longer among `orders`."
+    )
+    held: HeldStatus | None = None
+    breakpoints: list[str] | None = Field(
+        default=None,
+        max_length=32,
+        description="Steps that are not begun before somebody orders resume.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+    )
+    rejected: RejectedStatus | None = None
+    revisions: list[RevisionStatus] | None = Field(
+        default=None,
+        max_length=GOOD_KEPT,
+        description="The newest good releases, oldest first: what can be gone back to.",
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     workflow: WorkflowStatus | None = None
     completed: str | None = Field(

@@ -6,12 +6,16 @@ a package its accumulated hook patches and one more (idempotent) pass, nothing e
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final, Self
 
 from windlass.contracts.base import WireModel
 from windlass.domain.package import Artifact, Values
 
 SCHEMA_VERSION: Final = 1
+REVISIONS_BYTES: Final = 512 * 1024
+"""Of JSON that all kept revisions may have together, before compression: half of what a Secret holds."""
+
 JOURNAL_LIMIT: Final = 20
 """Hook runs that are remembered: more than one pass of one package runs between two writes of its status."""
 
@@ -36,6 +40,19 @@ class ReleasedRecord(WireModel):
     artifact: Artifact
 
 
+class RevisionRecord(WireModel):
+    """What one release was made from, to make it again: applied settings, and the hooks' patches at its end.
+
+    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings.
+    """
+
+    mark: str
+    settings: Values
+    settings_digest: str
+    patches: tuple[dict[str, Any], ...] = ()
+    config_patches: tuple[dict[str, Any], ...] = ()
+
+
 class JournalEntry(WireModel):
     """A hook run that has taken effect; a repeated attempt with this ``run_id`` returns ``result`` and runs nothing."""
 
@@ -57,6 +74,7 @@ class PackageRecord(WireModel):
         config_patches: accumulated operations of hooks on the settings.
         started: digest of the content whose onStartup hooks have run; empty if none.
         completed: marker of the last pass that ended well; empty if none.
+        revisions: what the good releases, and the one that stands, were made from; oldest first.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
@@ -73,6 +91,25 @@ class PackageRecord(WireModel):
     completed: str = ""
     journal: tuple[JournalEntry, ...] = ()
     leaving: tuple[dict[str, str], ...] = ()
+    revisions: tuple[RevisionRecord, ...] = ()
+
+    def revision(self, mark: str) -> RevisionRecord | None:
+        """Return what the release with this mark was made from, None if it is not (or no longer) kept."""
+        return next((one for one in self.revisions if one.mark == mark), None)
+
+    def with_revision(self, made: RevisionRecord, *, keep: Collection[str]) -> Self:
+        """Return a copy that also holds ``made``; of the others those whose marks are in ``keep``, the newest first.
+
+        The oldest drop out beyond `REVISIONS_BYTES`: they must not keep a package from being recorded at all.
+        """
+        others = [one for one in self.revisions if one.mark in keep and one.mark != made.mark]
+        kept, size = [made], len(made.model_dump_json())
+        for one in reversed(others):
+            size += len(one.model_dump_json())
+            if size > REVISIONS_BYTES:
+                break
+            kept.append(one)
+        return self.model_copy(update={"revisions": tuple(reversed(kept))})
 
     def hook_result(self, run_id: str) -> dict[str, Any] | None:
         """Return the result of a journalled hook run, or None if it is not (or no longer) journalled."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import datetime
 
-from windlass.contracts.lifecycle import Failure, LifecycleState, QueuedStep, QueuesView, StatusView
+from windlass.contracts import control as controls
+from windlass.contracts.lifecycle import LifecycleState, QueuedStep, QueuesView, StatusView
 from windlass.contracts.objects import Condition as ConditionStatus
 from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
 from windlass.domain import conditions as cond
@@ -13,22 +14,31 @@ from windlass.domain.effects import Phase, phase_of, ready_override
 from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Hold, Next
+from windlass.domain.policy import Cause, decide
 from windlass.domain.transitions import remaining
 
 STEP_CAP = 200
-MESSAGE_CAP = 2000
+MESSAGE_CAP = controls.MESSAGE_CAP
 """Characters of one condition's message; the whole text stands in ``failure``."""
 
 
 def phase(state: LifecycleState) -> Phase:
     """Return the phase of the package."""
-    return phase_of(state.desired, state.progress, version=state.version, paused=state.paused)
+    hold = decided(state).hold
+    return phase_of(
+        state.wanted, state.progress, version=state.version, paused=state.paused, hold=hold, control=state.control
+    )
+
+
+def decided(state: LifecycleState) -> Next:
+    """Return the one next step, or why it is not begun."""
+    return decide(state.desired, state.progress, state.control, paused=state.paused)
 
 
 def with_ready(state: LifecycleState, hold: Hold | None, now: float) -> cond.Conditions:
     """Return the conditions with `Ready` summarised from the others."""
     failure = (state.failure.reason, state.failure.message) if state.failure else None
-    override = ready_override(state.desired, state.progress, hold=hold, failure=failure)
+    override = ready_override(state.desired, state.progress, hold=hold, failure=failure, control=state.control)
     change = cond.summarise(state.conditions, override=override)
     return cond.apply(state.conditions, [change], generation=state.desired.generation, now=now)
 
@@ -49,10 +59,14 @@ def package_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) 
         digest=progress.artifact.digest if progress.artifact else None,
         release=state.release,
         conditions=[_condition(condition) for condition in state.conditions],
-        failure=_failure(state.failure),
+        failure=_failure(state),
         seen=state.seen,
         orders=list(state.orders),
         paused=state.paused or None,
+        held=controls.held(state.control, step),
+        breakpoints=[one.value for one in state.control.breakpoints] or None,
+        rejected=controls.rejected(state.control),
+        revisions=controls.revisions(state.control) or None,
         workflow=workflow,
         completed=progress.completed or None,
     )
@@ -85,12 +99,13 @@ def status_view(key: PackageKey, state: LifecycleState, step: Next) -> StatusVie
         conditions=state.conditions,
         orders=state.orders,
         passes=state.passes,
+        control=state.control,
     )
 
 
 def queues_view(key: PackageKey, state: LifecycleState, running: Next | None) -> QueuesView:
     """Return the answer of the query `queues`: the main queue is the projection of the steps that are left."""
-    steps = remaining(state.desired, state.progress, paused=state.paused)
+    steps = remaining(state.wanted, state.progress, paused=state.paused)
     failure = state.failure
     queue = tuple(
         QueuedStep(
@@ -100,7 +115,8 @@ def queues_view(key: PackageKey, state: LifecycleState, running: Next | None) ->
             running=index == 1 and running is not None,
             attempt=failure.attempt if failure and index == 1 else 0,
             error=failure.message if failure and index == 1 else "",
-            next_try=_time(failure.next_try) if failure and index == 1 and running is None else None,
+            next_try=_next_try(state) if index == 1 and running is None else None,
+            held=_why_held(state, step, first=index == 1),
         )
         for index, step in enumerate(steps, start=1)
     )
@@ -112,6 +128,17 @@ def details(state: LifecycleState, step: Next) -> str:
     lines = [f"**{phase(state).value}** · {step_text(step)}"]
     if state.version:
         lines.append(f"version {state.version}")
+    if state.control.held:
+        held = state.control.held
+        lines.append(f"held at {held.step} ({held.reason or held.cause.value}): order retry, rollback, skip or resume")
+    if step.hold is Hold.BREAKPOINT:
+        lines.append(f"breakpoint before {step.blocked}: order resume")
+    if state.control.breakpoints:
+        lines.append(f"breakpoints before {', '.join(one.value for one in state.control.breakpoints)}")
+    if state.control.rejected and state.control.target:
+        wish, target = state.control.rejected, state.control.target
+        version = wish.source.version if wish.source else "?"
+        lines.append(f"{target.text} instead of {version}, rejected: {wish.reason} {wish.step}".rstrip())
     if state.failure:
         lines.append(f"{state.failure.step} failed ({state.failure.reason}), attempt {state.failure.attempt}")
     return "  \n".join(lines)
@@ -122,13 +149,14 @@ def _condition(condition: cond.Condition) -> ConditionStatus:
         type=condition.type.value,
         status=condition.status.value,
         observed_generation=condition.observed_generation,
-        last_transition_time=_time(condition.since),
+        last_transition_time=controls.moment(condition.since),
         reason=condition.reason,
         message=condition.message[:MESSAGE_CAP],
     )
 
 
-def _failure(failure: Failure | None) -> FailureStatus | None:
+def _failure(state: LifecycleState) -> FailureStatus | None:
+    failure = state.failure
     if failure is None:
         return None
     return FailureStatus(
@@ -138,9 +166,18 @@ def _failure(failure: Failure | None) -> FailureStatus | None:
         hint=failure.hint or None,
         actor=Actor(failure.actor) if failure.actor else None,
         attempt=failure.attempt,
-        next_try=_time(failure.next_try),
+        next_try=_next_try(state),
     )
 
 
-def _time(epoch: float) -> datetime:
-    return datetime.fromtimestamp(int(epoch), UTC)
+def _next_try(state: LifecycleState) -> datetime | None:
+    """Return when the failed step is tried again by itself; what waits for an order is not."""
+    if state.failure is None or state.control.held is not None:
+        return None
+    return controls.moment(state.failure.next_try)
+
+
+def _why_held(state: LifecycleState, step: Next, *, first: bool) -> str:
+    if first and state.control.held is not None:
+        return state.control.held.cause.value
+    return Cause.BREAKPOINT.value if step.step in state.control.breakpoints else ""

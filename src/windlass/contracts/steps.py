@@ -13,6 +13,7 @@ from windlass.domain.conditions import Condition
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Loaded
 from windlass.domain.package import Artifact, Binding, Hook, Source
+from windlass.domain.policy import Control
 from windlass.domain.transitions import Result
 
 
@@ -35,6 +36,7 @@ class Restored(WireModel):
     record: RecordRef | None = None
     version: str = ""
     release: ReleaseStatus | None = None
+    control: Control = Control()
 
 
 class Observation(WireModel):
@@ -100,12 +102,16 @@ class LoadResult(WireModel):
 
 
 class SettingsRequest(WireModel):
-    """Validate and apply the newest settings against this content."""
+    """Validate and apply the newest settings against this content.
+
+    ``restore`` is the mark of the good release whose settings are applied instead of the object's; empty: the object's.
+    """
 
     key: PackageKey
     uid: str
     artifact: Artifact
     record: RecordRef | None = None
+    restore: str = ""
 
 
 class SettingsResult(WireModel):
@@ -140,7 +146,7 @@ class ReleaseRequest(WireModel):
     """Bring the release to this content with the applied settings, and wait until it is ready.
 
     ``generation`` is the object's generation that the lifecycle knows: when the object moves past it while the
-    release is awaited, the wait is given up.
+    release is awaited, the wait is given up. ``keep`` are the marks of the good releases that can be gone back to.
     """
 
     key: PackageKey
@@ -148,6 +154,7 @@ class ReleaseRequest(WireModel):
     generation: int
     artifact: Artifact
     record: RecordRef | None = None
+    keep: tuple[str, ...] = ()
 
 
 class ReleaseResult(WireModel):

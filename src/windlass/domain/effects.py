@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from windlass.domain.conditions import RUNTIME, Change, Type, cleared, false, true
+from windlass.domain.conditions import RUNTIME, Change, Status, Type, cleared, false, true
 from windlass.domain.lifecycle import Desired, Gate, Hold, Next, Progress, Step
+from windlass.domain.policy import FREE, Cause, Control, Held
 
 
 class Phase(StrEnum):
@@ -18,23 +19,44 @@ class Phase(StrEnum):
     RUNNING = "Running"
     SUSPENDED = "Suspended"
     PAUSED = "Paused"
+    HELD = "Held"
+    ROLLING_BACK = "RollingBack"
+    ROLLED_BACK = "RolledBack"
     REMOVING = "Removing"
     REMOVED = "Removed"
 
 
-def phase_of(desired: Desired, progress: Progress, *, version: str, paused: bool) -> Phase:
-    """Return the phase; a failure does not change it, the `Ready` condition tells.
+def phase_of(
+    desired: Desired,
+    progress: Progress,
+    *,
+    version: str,
+    paused: bool,
+    hold: Hold | None = None,
+    control: Control = FREE,
+) -> Phase:
+    """Return the phase; a failure alone does not change it, the `Ready` condition tells.
 
-    ``version`` is that of the release that stands, empty if there never was one.
+    Args:
+        desired: what is brought about (`windlass.domain.policy.effective`).
+        progress: what has been done.
+        version: of the release that stands, empty if there never was one.
+        paused: a person has ordered that no step is begun.
+        hold: why nothing is done, if so.
+        control: what people and failures have said.
     """
     if progress.removing or (desired.exists and desired.deleting):
         return Phase.REMOVING
     if not desired.exists:
         return Phase.REMOVED
-    if paused:
+    if paused or hold is Hold.BREAKPOINT:
         return Phase.PAUSED
+    if control.held is not None:
+        return Phase.HELD
     if desired.suspended:
         return Phase.SUSPENDED
+    if control.target is not None:
+        return Phase.ROLLED_BACK if hold is Hold.ROLLED_BACK else Phase.ROLLING_BACK
     if not version:
         return Phase.INSTALLING if desired.finalizer else Phase.PENDING
     if desired.source is None or desired.source.version != version:
@@ -45,7 +67,7 @@ def phase_of(desired: Desired, progress: Progress, *, version: str, paused: bool
 def on_begin(step: Next) -> tuple[Change, ...]:
     """Return what the start of a step says (reference: deckhouse.md sections 2.4 and 2.6)."""
     match step.step:
-        case Step.DOWNLOAD:
+        case Step.DOWNLOAD | Step.ROLL_BACK:
             return (*cleared((*RUNTIME, Type.READY_ON_FILESYSTEM)), true(Type.REQUIREMENTS_MET, "Met"))
         case Step.STARTUP:
             return (false(Type.WAIT_CONVERGE, "Scheduled"),)
@@ -96,26 +118,72 @@ def on_gate(gate: Gate) -> tuple[Change, ...]:
     )
 
 
+def on_skip(step: Next, why: str) -> tuple[Change, ...]:
+    """Return what it says that a person had a failed step passed over, after what its success would have said."""
+    if step.step is not Step.UPGRADE_RELEASE:
+        return ()
+    return tuple(
+        Change(type=type_, status=Status.TRUE, reason="Skipped", message=why)
+        for type_ in (Type.HELM_APPLIED, Type.READY_IN_CLUSTER)
+    )
+
+
 def ready_override(
-    desired: Desired, progress: Progress, *, hold: Hold | None, failure: tuple[str, str] | None
+    desired: Desired,
+    progress: Progress,
+    *,
+    hold: Hold | None,
+    failure: tuple[str, str] | None,
+    control: Control = FREE,
 ) -> tuple[str, str] | None:
     """Return reason and message when something else than a condition keeps the package from being ready.
+
+    A rolled back package is not ready: what runs is good, but it is not what the object asks for, and who waits for the
+    new version must not be told that it is there.
 
     Args:
         desired: what the object says.
         progress: what has been done.
         hold: why nothing is done, if so.
         failure: reason and message of a failed step, if one holds the lifecycle.
+        control: what people and failures have said.
     """
     if progress.removing or desired.deleting:
         return ("Removing", failure[1] if failure else "the package is being removed")
+    if control.held is not None:
+        return ("Held", _held_text(control.held))
     if failure is not None:
         return failure
     if hold is Hold.PAUSED:
         return ("Paused", "an order holds the lifecycle; give the order `resume` to go on")
+    if hold is Hold.BREAKPOINT:
+        return ("Breakpoint", "a breakpoint holds the lifecycle; give the order `resume` to go on")
     if desired.suspended:
         return ("Suspended", "spec.suspend is true")
+    if control.target is not None:
+        return ("RolledBack" if hold is Hold.ROLLED_BACK else "RollingBack", _rolled_back_text(control))
     if hold is None and not progress.run.complete:
         # The conditions may still tell of the run before: nobody may take it for the one that is under way.
         return ("Progressing", "the newest version and settings are being brought about")
     return None
+
+
+def _held_text(held: Held) -> str:
+    if held.cause is Cause.CANCELLED:
+        return f"{held.step} was cancelled; give the order `retry` or `resume` to go on"
+    return (
+        f"{held.step} failed ({held.reason}); give the order `retry`, `rollback` or `skip`, or change the object: "
+        f"{held.message}"
+    )
+
+
+def _rolled_back_text(control: Control) -> str:
+    target, wish = control.target, control.rejected
+    if target is None or wish is None:
+        return ""
+    wanted = f"{wish.source.version} with these settings" if wish.source else "what the object asks for"
+    where = f" at {wish.step}" if wish.step else ""
+    return (
+        f"{target.text} is kept; {wanted} was rejected{where} ({wish.reason}): change the object, or give the order "
+        f"`retry`: {wish.message}"
+    )

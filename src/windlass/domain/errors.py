@@ -54,6 +54,7 @@ class Reason(StrEnum):
     VALUES_SOURCE_NOT_FOUND = "ValuesSourceNotFound"
     STATE_REJECTED = "StateRejected"
     STATE_LOST = "StateLost"
+    REVISION_LOST = "RevisionLost"
     # HooksProcessed
     INIT_HOOKS_FAILED = "InitHooksFailed"
     FILTER_FAILED = "FilterFailed"

@@ -19,6 +19,7 @@ class Step(StrEnum):
     """Everything a lifecycle can do next; values are wire values and what people read."""
 
     ADD_FINALIZER = "AddFinalizer"
+    ROLL_BACK = "RollBack"
     DOWNLOAD = "Download"
     INSTALL = "Install"
     LOAD = "Load"
@@ -55,6 +56,21 @@ class Hold(StrEnum):
     PAUSED = "Paused"
     GATED = "Gated"
     BACKOFF = "Backoff"
+    HELD = "Held"
+    BREAKPOINT = "Breakpoint"
+    ROLLED_BACK = "RolledBack"
+
+
+class OnFailure(StrEnum):
+    """What the failure of an upgrade leads to; values are wire values."""
+
+    RETRY = "retry"
+    ROLLBACK = "rollback"
+    HOLD = "hold"
+
+
+ATTEMPTS: Final = 3
+"""How often a step may fail before the policy of the upgrade decides, unless the object says otherwise."""
 
 
 BINDING_OF: Final = {
@@ -84,7 +100,8 @@ CONDITION_OF: Final = {
 class Desired:
     """What the object says now, by digest where it is large or secret.
 
-    ``settings`` is the keyed digest of the settings and of everything they reference.
+    ``settings`` is the keyed digest of the settings and of everything they reference; ``pinned`` is content that is
+    used as it is, instead of what the repository has under ``source`` (`windlass.domain.policy.effective`).
     """
 
     exists: bool = False
@@ -97,6 +114,9 @@ class Desired:
     settings: str = ""
     suspended: bool = False
     delete_on_disable: bool = False
+    on_failure: OnFailure = OnFailure.RETRY
+    attempts: int = ATTEMPTS
+    pinned: Artifact | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +132,8 @@ class Run:
     """One Run: beforeHelm hooks, release, afterHelm hooks, and one more release if those changed the values.
 
     ``before`` and ``after`` count hooks done; ``releases`` counts releases of this run (0 to 2); ``values`` is the
-    digest of the merged values of the last one; ``verify`` is a run that only looks whether the release stands.
+    digest of the merged values of the last one; ``verify`` is a run that only looks whether the release stands;
+    ``skipped`` says that a person had a failed step of it passed over.
     """
 
     trigger: Scope = Scope.SCHEDULE
@@ -122,6 +143,7 @@ class Run:
     values: str = ""
     verify: bool = False
     complete: bool = False
+    skipped: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +182,16 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """The one next step, the scope it belongs to, and for hook steps the hook."""
+    """The one next step, the scope it belongs to, and for hook steps the hook.
+
+    ``blocked`` is the label of the step that an order or a failure keeps from being begun.
+    """
 
     step: Step
     scope: Scope = Scope.ROOT
     hook: Hook | None = None
     hold: Hold | None = None
+    blocked: str = ""
 
     @property
     def label(self) -> str:
@@ -220,6 +246,8 @@ def _forget(progress: Progress) -> Next:
 
 
 def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
+    if desired.pinned is not None and progress.artifact != desired.pinned:
+        return Next(step=Step.ROLL_BACK)
     if progress.artifact is None or progress.artifact.source != desired.source:
         return Next(step=Step.DOWNLOAD)
     digest = progress.artifact.digest

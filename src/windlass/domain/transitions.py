@@ -51,8 +51,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
                 completed=progress.completed if not progress.owner else "",
             )
             return begin_removal(desired, adopted)
-        case Step.DOWNLOAD:
-            return replace(progress, artifact=result.artifact)
+        case Step.DOWNLOAD | Step.ROLL_BACK:
+            return replace(progress, artifact=desired.pinned or result.artifact)
         case Step.INSTALL:
             installed = progress.artifact.digest if progress.artifact else ""
             kept = progress.completed if progress.completed.startswith(f"{installed}/") else ""
@@ -91,7 +91,7 @@ def begin(step: Next, progress: Progress) -> Progress:
     A release that was begun may exist; a removal that was begun is finished.
     """
     match step.step:
-        case Step.DOWNLOAD:
+        case Step.DOWNLOAD | Step.ROLL_BACK:
             # Its beginning clears the conditions: a return to the content in hand has to bring them back.
             return replace(progress, installed="", settings_for="")
         case Step.APPLY_SETTINGS:
@@ -138,7 +138,9 @@ def _settings_applied(progress: Progress, result: Result) -> Progress:
 def _started(progress: Progress, *, hook: Hook | None) -> Progress:
     startup = progress.startup + (1 if hook else 0)
     more = progress.loaded is not None and hook_at(progress.loaded, Binding.ON_STARTUP, startup) is not None
-    return replace(progress, startup=startup, active=not more, run=Run(trigger=Scope.SCHEDULE))
+    return replace(
+        progress, startup=startup, active=not more, run=Run(trigger=Scope.SCHEDULE, skipped=progress.run.skipped)
+    )
 
 
 def _release_made(progress: Progress, result: Result) -> Progress:

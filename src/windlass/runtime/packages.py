@@ -23,6 +23,7 @@ from windlass.contracts.lifecycle import (
     Order,
     OrderResult,
     QueuesView,
+    RollbackOrder,
     StatusView,
 )
 from windlass.contracts.objects import SeenStatus
@@ -116,16 +117,28 @@ class PackageLifecycles:
             ) from error
 
     async def retry(self, key: PackageKey, order: Order) -> OrderResult:
-        """Try the failed step again now."""
+        """Try the failed step again now, or the version that was rejected."""
         return await self._order(key, "retry", order)
 
     async def pause(self, key: PackageKey, order: Order) -> OrderResult:
-        """Begin no further step."""
+        """Begin no further step, or with a `PauseOrder` that names steps, none of those."""
         return await self._order(key, "pause", order)
 
     async def resume(self, key: PackageKey, order: Order) -> OrderResult:
-        """Go on after a pause."""
+        """Go on after a pause, a cancellation, or past a breakpoint; a `ResumeOrder` can drop all of them."""
         return await self._order(key, "resume", order)
+
+    async def cancel(self, key: PackageKey, order: Order) -> OrderResult:
+        """Stop the running step and hold there."""
+        return await self._order(key, "cancel", order)
+
+    async def skip(self, key: PackageKey, order: Order) -> OrderResult:
+        """Pass over the failed step."""
+        return await self._order(key, "skip", order)
+
+    async def rollback(self, key: PackageKey, order: RollbackOrder) -> OrderResult:
+        """Go back to a good release and stay there."""
+        return await self._order(key, "rollback", order)
 
     async def status(self, key: PackageKey) -> StatusView:
         """Ask for phase, step, failure, conditions and orders; needs a worker."""
