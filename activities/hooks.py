@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,15 +14,16 @@ from windlass.activities.content import VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import HookRequest, HookResult
-from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks import binding_context, config_values_file, failure_reason, values_file
 from windlass.domain.ids import PackageKey, hook_account_name
 from windlass.domain.package import Binding, Values
-from windlass.domain.patch_operations import parse_operations
+from windlass.domain.patch_operations import bounds_of, parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
 from windlass.domain.values import base_values, camel_key
-from windlass.ports.hooks import HookAccess, HookOutput, HookPatchers, HookRun, Hooks
+from windlass.ports.hooks import HookAccess, HookFailedError, HookOutput, HookPatchers, HookRun, Hooks
+from windlass.ports.metrics import HookMetrics
 
 TEARDOWN = frozenset({Binding.BEFORE_DELETE_HELM, Binding.AFTER_DELETE_HELM})
 """Hooks of a removal run with what is left, also when somebody has deleted the state Secret."""
@@ -31,10 +32,13 @@ TEARDOWN = frozenset({Binding.BEFORE_DELETE_HELM, Binding.AFTER_DELETE_HELM})
 class HookActivities:
     """A run is journalled in the state Secret before the activity returns: a repeated attempt runs nothing."""
 
-    def __init__(self, *, hooks: Hooks, access: HookAccess, patchers: HookPatchers, contents: Contents) -> None:
+    def __init__(
+        self, *, hooks: Hooks, access: HookAccess, patchers: HookPatchers, metrics: HookMetrics, contents: Contents
+    ) -> None:
         self._hooks = hooks
         self._access = access
         self._patchers = patchers
+        self._metrics = metrics
         self._contents = contents
         self._locks: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
 
@@ -55,19 +59,29 @@ class HookActivities:
                 return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
             values = self._contents.values(content, state.record)
             run = await self._prepared(request, content, state, values)
-            output = await self._hooks.run(run)
+            try:
+                output = await self._hooks.run(run)
+            except HookFailedError as failure:
+                try:
+                    await self._execute(request, run, failure.operations)
+                except WindlassError as error:
+                    both = f"{failure.message}\nand what it asked for all the same failed too: {error.message}"
+                    raise TransientError(failure.reason, both, hint=failure.hint) from None
+                raise
             with _attributed(request):
                 record = self._accepted(request, content, state.record, output)
-                if output.operations:
-                    async with self._patchers.acting_as(run.kubeconfig) as patcher:
-                        await patcher.execute(
-                            output.operations, namespace=request.key.target_namespace, instance=request.key.name
-                        )
+                await self._execute(request, run, output.operations)
+                self._metrics.record(request.key, request.hook.path, output.metrics)
             after = self._contents.values(content, record)
             result = HookResult(values=self._contents.digest(after), duration=output.duration)
             record = record.with_hook_run(request.run_id, result.model_dump(mode="json", exclude={"record"}))
             saved = await self._contents.save(request.key, state, record)
         return result.model_copy(update={"record": saved.ref})
+
+    async def _execute(self, request: HookRequest, run: HookRun, operations: Sequence[Mapping[str, Any]]) -> None:
+        if operations:
+            async with self._patchers.acting_as(run.kubeconfig) as patcher:
+                await patcher.execute(operations, bounds_of(request.key))
 
     async def _prepared(self, request: HookRequest, content: Content, state: State, values: Values) -> HookRun:
         namespace = request.key.target_namespace
@@ -98,7 +112,7 @@ class HookActivities:
                 hint="write computed values to VALUES_JSON_PATCH_PATH",
                 actor=Actor.AUTHOR,
             )
-        parse_operations(output.operations, namespace=request.key.target_namespace, instance=request.key.name)
+        parse_operations(output.operations, bounds_of(request.key))
         if not output.values_patch:
             return record
         return self._patched(content, record, output.values_patch, reason)

@@ -33,6 +33,7 @@ from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import check_settings
 from windlass.ports.hooks import HookAccess, Hooks
 from windlass.ports.kube import Kube
+from windlass.ports.metrics import HookMetrics
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
 
@@ -48,6 +49,7 @@ class PackageActivities:
         records: Records,
         hooks: Hooks,
         access: HookAccess,
+        metrics: HookMetrics,
         contents: Contents,
         digest_key: bytes,
     ) -> None:
@@ -56,6 +58,7 @@ class PackageActivities:
         self._records = records
         self._hooks = hooks
         self._access = access
+        self._metrics = metrics
         self._contents = contents
         self._digest_key = digest_key
         self._discovered: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
@@ -175,6 +178,7 @@ class PackageActivities:
         """Drop what belongs to the package besides its release: files, the hooks' account, the state Secret."""
         key = request.key
         await self._access.remove(key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
+        self._metrics.forget(key)
         await self._packages.remove(key.package_id)
         await self._records.delete(key)
 

@@ -12,17 +12,20 @@ from windlass import __version__
 from windlass.activities.content import Contents
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import KubeEventLog
 from windlass.adapters.kube.patcher import KubeHookPatchers
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
+from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.adapters.packages.store import PackageStore
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
 from windlass.ports.hooks import HookAccess, HookPatchers, Hooks
+from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
@@ -41,6 +44,8 @@ class Adapters:
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
         access: makes the identity that hooks act as.
+        jq: runs the filters of hooks.
+        hook_metrics: what hooks measure; a collector for Prometheus.
         patchers: carry out what hooks ask of the cluster, as that identity.
         packages: the cache of package contents.
         records: state Secrets.
@@ -54,6 +59,8 @@ class Adapters:
     readiness: Readiness
     hooks: Hooks
     access: HookAccess
+    jq: Jq
+    hook_metrics: HookMetricsCollector
     patchers: HookPatchers
     packages: Packages
     records: Records
@@ -97,6 +104,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             )
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
+        jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages")
         records = RecordStore(kube, keyring.digest_key)
         yield Adapters(
@@ -106,7 +114,9 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             readiness=KubeReadiness(awaited),
             hooks=hooks,
             access=KubeHookAccess(objects, role=settings.hook_role),
-            patchers=KubeHookPatchers(),
+            jq=jq,
+            hook_metrics=HookMetricsCollector(),
+            patchers=KubeHookPatchers(jq),
             packages=packages,
             records=records,
             contents=Contents(kube, packages, records, keyring.digest_key),

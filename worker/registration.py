@@ -48,6 +48,7 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         records=adapters.records,
         hooks=adapters.hooks,
         access=adapters.access,
+        metrics=adapters.hook_metrics,
         contents=adapters.contents,
         digest_key=keyring.digest_key,
     )
@@ -60,7 +61,11 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         digest_key=keyring.digest_key,
     )
     hook = HookActivities(
-        hooks=adapters.hooks, access=adapters.access, patchers=adapters.patchers, contents=adapters.contents
+        hooks=adapters.hooks,
+        access=adapters.access,
+        patchers=adapters.patchers,
+        metrics=adapters.hook_metrics,
+        contents=adapters.contents,
     )
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(

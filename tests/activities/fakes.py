@@ -13,10 +13,12 @@ from temporalio.testing import ActivityEnvironment
 
 from support.fake_kube import FakeKube
 from windlass.activities.content import Contents
+from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Artifact, Binding, Definition, Hook, Package, Source
+from windlass.domain.patch_operations import Bounds
 from windlass.domain.readiness import Progress
 from windlass.ports.events import EventNote
 from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
@@ -233,8 +235,8 @@ class FakePatchers:
         owner: FakePatchers
         kubeconfig: str
 
-        async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
-            assert (namespace, instance) == ("prod", "web")
+        async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:
+            assert bounds == Bounds(namespace="prod", prefix="web-")
             if self.owner.failure is not None:
                 raise self.owner.failure
             self.owner.executed.append((self.kubeconfig, list(operations)))
@@ -271,6 +273,7 @@ class Bench:
     hooks: FakeHooks = field(default_factory=FakeHooks)
     access: FakeAccess = field(default_factory=FakeAccess)
     patchers: FakePatchers = field(default_factory=FakePatchers)
+    metrics: HookMetricsCollector = field(default_factory=HookMetricsCollector)
     events: FakeEvents = field(default_factory=FakeEvents)
     clock: FakeClock = field(default_factory=FakeClock)
     environment: ActivityEnvironment = field(default_factory=ActivityEnvironment)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from windlass.activities.hooks import HookActivities
 from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.hook_metrics import Action, Sample
 from windlass.domain.ids import hook_account_name
 from windlass.domain.package import Binding
-from windlass.ports.hooks import HookOutput
+from windlass.ports.hooks import HookFailedError, HookOutput
 
 CREATE = {
     "operation": "Create",
@@ -22,7 +24,13 @@ PATCH = {"op": "add", "path": "/web/replicas", "value": 3}
 
 
 def activities(bench: Bench) -> HookActivities:
-    return HookActivities(hooks=bench.hooks, access=bench.access, patchers=bench.patchers, contents=bench.contents)
+    return HookActivities(
+        hooks=bench.hooks,
+        access=bench.access,
+        patchers=bench.patchers,
+        metrics=bench.metrics,
+        contents=bench.contents,
+    )
 
 
 def request(ref: RecordRef | None, run_id: str = "run-1", binding: Binding = Binding.BEFORE_HELM) -> HookRequest:
@@ -97,6 +105,32 @@ async def test_what_a_hook_asked_for_in_vain_is_the_hooks_failure(
     assert failed.value.hint == failure.hint
     assert bench.records.record.patches == ()
     assert bench.records.record.journal == ()
+
+
+async def test_what_a_failed_hook_asked_for_nevertheless_is_done_and_the_failure_stays() -> None:
+    failure = HookFailedError(Reason.BEFORE_HELM_HOOKS_FAILED, "it broke", hint="mend it", operations=[CREATE])
+    bench = prepared(failure)
+    with pytest.raises(HookFailedError, match="it broke"):
+        await run(bench)
+    assert bench.patchers.executed == [(f"kubeconfig of {hook_account_name(KEY)}", [CREATE])]
+    assert bench.records.record.journal == ()
+
+    bench.patchers.failure = TransientError(Reason.API_CONFLICT, "ConfigMap/web-x exists")
+    with pytest.raises(TransientError, match=r"it broke\nand what it asked for all the same failed too: ConfigMap"):
+        await run(bench, "run-2")
+
+
+async def test_metrics_are_taken_over_and_broken_ones_fail_the_run() -> None:
+    runs = Sample(action=Action.ADD, name="runs", value=1)
+    bench = prepared(HookOutput(metrics=(runs,)), HookOutput(metrics=(replace(runs, action=Action.SET),)))
+    await run(bench, "run-1")
+    (family,) = bench.metrics.collect()
+    assert [(one.name, one.labels, one.value) for one in family.samples] == [
+        ("runs", {"package": "prod.web", "hook": "hooks/10-secret.sh"}, 1)
+    ]
+    with pytest.raises(PermanentError, match=r"METRICS_PATH: name: runs is a counter already") as told:
+        await run(bench, "run-2")
+    assert told.value.reason is Reason.BEFORE_HELM_HOOKS_FAILED
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def activities(bench: Bench) -> PackageActivities:
         records=bench.records,
         hooks=bench.hooks,
         access=bench.access,
+        metrics=bench.metrics,
         contents=bench.contents,
         digest_key=DIGEST_KEY,
     )

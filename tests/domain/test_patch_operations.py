@@ -6,22 +6,31 @@ from typing import Any
 import pytest
 
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.patch_operations import (
+    Bounds,
     CreateObject,
     DeleteObject,
+    FilterObject,
     IfExists,
     Operation,
     PatchObject,
     Target,
+    bounds_of,
+    despite_failure,
     parse_operations,
     resolved,
+    unrounded,
 )
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"k": "hush"}}
 
 
+BILLING = Bounds(namespace="prod", prefix="billing-")
+
+
 def parse(*documents: dict[str, Any]) -> tuple[Operation, ...]:
-    return parse_operations(documents, namespace="prod", instance="billing")
+    return parse_operations(documents, BILLING)
 
 
 def one(**document: Any) -> Any:
@@ -98,6 +107,58 @@ def test_patches_with_all_their_fields() -> None:
         assert patch == PatchObject(target=target, patch=items, type="json", ignore_missing=True)
 
 
+def test_jq_patches() -> None:
+    operation = one(operation="JQPatch", kind="ConfigMap", name="c", jqFilter=".data.a = 1", ignoreHookError=True)
+    assert operation == FilterObject(
+        target=Target(kind="ConfigMap", namespace="prod", name="billing-c"),
+        program=".data.a = 1",
+        despite_failure=True,
+    )
+
+
+def test_what_is_meant_to_happen_despite_a_failure() -> None:
+    patch = {"operation": "MergePatch", "kind": "ConfigMap", "name": "c", "mergePatch": {}}
+    meant = patch | {"ignoreHookError": True}
+    assert despite_failure([patch, meant, patch | {"ignoreHookError": "yes"}]) == [meant]
+
+
+def test_a_modules_hooks_act_anywhere_under_any_name() -> None:
+    bounds = bounds_of(PackageKey(kind=Kind.MODULE, name="ingress"))
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
+    secret = SECRET | {"metadata": {"name": "token", "namespace": "kube-system"}}
+    documents = [{"operation": "Create", "object": role}, {"operation": "CreateOrUpdate", "object": secret}]
+    documents += [{"operation": "Delete", "kind": "Pod", "name": "x", "namespace": "prod"}]
+    created, updated, deleted = parse_operations(documents, bounds)
+    assert isinstance(created, CreateObject)
+    assert created.object == role
+    assert str(created.target) == "ClusterRole/reader"
+    assert str(updated.target) == "Secret/token in kube-system"
+    assert str(deleted.target) == "Pod/x in prod"
+
+
+def test_an_applications_bounds_are_its_namespace_and_name() -> None:
+    assert bounds_of(PackageKey(namespace="prod", name="billing")) == BILLING
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"a": BIG}, {"a": 2**53, "b": 1}, {"a": BIG, "b": 1}),
+        ({"a": BIG}, {"a": float(BIG)}, {"a": BIG}),
+        ({"a": BIG}, {"a": 7}, {"a": 7}),
+        ([BIG, 1], [2**53, 2], [BIG, 2]),
+        ([BIG], [2**53, BIG], [2**53, BIG]),
+        ({"a": True}, {"a": 1}, {"a": 1}),
+        ({"a": "x"}, {"a": None}, {"a": None}),
+    ],
+)
+def test_integers_that_jq_rounds_are_kept(before: Any, after: Any, kept: Any) -> None:
+    assert unrounded(before, after) == kept
+
+
 def test_unknown_fields_are_dropped() -> None:
     extra = one(operation="Delete", kind="Secret", name="a", color="red", ignoreHookError=True)
     assert extra == one(operation="Delete", kind="Secret", name="a")
@@ -113,7 +174,8 @@ def without(mapping: dict[str, Any], key: str) -> dict[str, Any]:
         ({}, "operation"),
         ({"operation": 1}, "operation"),
         ({"operation": "Destroy"}, "operation"),
-        ({"operation": "JQPatch", "kind": "Secret", "name": "a", "jqFilter": "."}, "operation"),
+        ({"operation": "JQPatch", "kind": "Secret", "name": "a"}, "jqFilter"),
+        ({"operation": "JQPatch", "kind": "Secret", "name": "a", "jqFilter": ""}, "jqFilter"),
         ({"operation": "Create"}, "object"),
         ({"operation": "Create", "object": [1]}, "object"),
         ({"operation": "Create", "object": "{"}, "object"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_package
 from windlass.domain.errors import PermanentError
-from windlass.domain.ids import API_VERSION, FINALIZER, MODULE_NAMESPACE, Kind, record_name
+from windlass.domain.ids import API_VERSION, FINALIZER, MODULE_NAMESPACE, Kind, hook_account_name, record_name
 from windlass.ports.kube import ObjectRef
 
 
@@ -127,3 +128,76 @@ async def test_an_application_cannot_install_a_module_nor_the_other_way_round(
     obj = await installation.status("one", lambda status: status.get("failure"))
     assert obj["status"]["failure"]["reason"] == "LoadFailed"
     assert "the package is of type Module, the object of kind Application" in obj["status"]["failure"]["message"]
+
+
+CLUSTER_WIDE_HOOK = """#!/bin/sh
+if [ "$1" = --config ]; then echo 'configVersion: v1
+beforeHelm: 1
+afterDeleteHelm: 1'; exit 0; fi
+if grep -q afterDeleteHelm "$BINDING_CONTEXT_PATH"; then
+  echo '{"operation": "Delete", "kind": "Namespace", "name": "NAME"}' > "$KUBERNETES_PATCH_PATH"
+  exit 0
+fi
+cat > "$KUBERNETES_PATCH_PATH" <<'EOF'
+{"operation": "CreateIfNotExists", "object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "NAME"}}}
+{"operation": "CreateOrUpdate", "object": {"apiVersion": "v1", "kind": "ConfigMap",
+  "metadata": {"name": "from-a-hook", "namespace": "NAME"}, "data": {"count": "1"}}}
+{"operation": "JQPatch", "kind": "ConfigMap", "namespace": "NAME", "name": "from-a-hook",
+  "jqFilter": ".data.count |= (tonumber + 1 | tostring)"}
+EOF
+echo '{"name": "rounds", "add": 1}' > "$METRICS_PATH"
+"""
+
+
+@pytest.fixture
+async def hook_role(installation: Installation, name: str) -> AsyncIterator[None]:
+    """What an administrator adds to the role of modules' hooks."""
+    ref = ObjectRef(
+        api_version="rbac.authorization.k8s.io/v1", kind="ClusterRole", name=f"windlass-module-hooks-{name}"
+    )
+    await installation.apply(
+        {
+            "apiVersion": ref.api_version,
+            "kind": ref.kind,
+            "metadata": {"name": ref.name, "labels": {"windlass.dev/aggregate-to-module-hooks": "true"}},
+            "rules": [
+                {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create", "delete"]},
+                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]},
+            ],
+        }
+    )
+    yield
+    await installation.kube.delete(ref)
+
+
+@pytest.mark.usefixtures("hook_role")
+async def test_a_modules_hooks_act_on_the_whole_cluster(installation: Installation, tmp_path: Path, name: str) -> None:
+    script = CLUSTER_WIDE_HOOK.replace("NAME", f"{name}-space")
+    write_module(tmp_path / "packages", name, "1.0.0", hooks={"spaces.sh": script})
+    installation.start()
+    await installation.module(name, "1.0.0")
+    await installation.ready(f"module/{name}")
+
+    made = ObjectRef(api_version="v1", kind="ConfigMap", namespace=f"{name}-space", name="from-a-hook")
+    found = await installation.kube.get(made)
+    assert found is not None
+    assert found["data"] == {"count": "2"}
+    account = hook_account_name(installation.key(f"module/{name}"))
+    binding = ObjectRef(api_version="rbac.authorization.k8s.io/v1", kind="ClusterRoleBinding", name=account)
+    assert await installation.kube.get(binding) is not None
+
+    await installation.delete(f"module/{name}")
+    await installation.gone(f"module/{name}")
+    assert await installation.kube.get(made) is None
+    assert await installation.kube.get(binding) is None
+
+
+async def test_what_a_modules_hooks_may_not_do_is_told(installation: Installation, tmp_path: Path, name: str) -> None:
+    write_module(
+        tmp_path / "packages", name, "1.0.0", hooks={"spaces.sh": CLUSTER_WIDE_HOOK.replace("NAME", f"{name}-space")}
+    )
+    installation.start()
+    await installation.module(name, "1.0.0")
+    obj = await installation.status(f"module/{name}", lambda status: status.get("failure"))
+    assert obj["status"]["failure"]["reason"] == "BeforeHelmHooksFailed"
+    assert "forbidden" in obj["status"]["failure"]["message"].lower()

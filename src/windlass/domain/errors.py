@@ -58,6 +58,7 @@ class Reason(StrEnum):
     # HooksProcessed
     INIT_HOOKS_FAILED = "InitHooksFailed"
     FILTER_FAILED = "FilterFailed"
+    METRICS_REJECTED = "MetricsRejected"
     STARTUP_HOOK_FAILED = "StartupHookFailed"
     BEFORE_HELM_HOOKS_FAILED = "BeforeHelmHooksFailed"
     AFTER_HELM_HOOKS_FAILED = "AfterHelmHooksFailed"

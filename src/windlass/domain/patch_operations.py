@@ -1,8 +1,9 @@
 """Object operations that hooks ask for, read into types and kept within their package's bounds.
 
 The operations and their fields are those of the hook protocol (reference: hooks.md section 6); unknown fields are
-dropped, as there. The bounds are those of an Application (reference: deckhouse.md section 4): its own namespace, and
-names that start with the instance's name. That a kind is namespaced is for discovery to say, not for this module.
+dropped, as there. The bounds of an Application (reference: deckhouse.md section 4) are its own namespace, and names
+that start with the instance's name; a Module has none but its hooks' rights. Whether a kind is namespaced is for
+discovery to say, not for this module.
 """
 
 from __future__ import annotations
@@ -10,10 +11,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, TypedDict
 
 from windlass.domain.documents import DocumentError, is_list, is_object, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import PackageKey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """Where the hooks of one package may act.
+
+    Attributes:
+        namespace: the only namespace, and no cluster-wide kinds; empty for the whole cluster.
+        prefix: stands before every object name, and is put there where it is missing.
+    """
+
+    namespace: str = ""
+    prefix: str = ""
+
+
+def bounds_of(key: PackageKey) -> Bounds:
+    """Return the bounds of a package's hooks (reference: deckhouse.md section 9)."""
+    return Bounds() if key.cluster_wide else Bounds(namespace=key.namespace, prefix=f"{key.name}-")
 
 
 class IfExists(StrEnum):
@@ -34,7 +54,7 @@ class Target:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.name} in {self.namespace}"
+        return f"{self.kind}/{self.name}" + (f" in {self.namespace}" if self.namespace else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +76,33 @@ class DeleteObject:
 
 @dataclass(frozen=True, kw_only=True)
 class PatchObject:
-    """Patch; ``subresource`` is empty or for example ``status``."""
+    """Patch; ``subresource`` is empty or for example ``status``.
+
+    ``despite_failure`` asks for it also when the hook ends with an error.
+    """
 
     target: Target
     patch: Any = field(repr=False)
     type: Literal["json", "merge"]
     subresource: str = ""
     ignore_missing: bool = False
+    despite_failure: bool = False
 
 
-type Operation = CreateObject | DeleteObject | PatchObject
+@dataclass(frozen=True, kw_only=True)
+class FilterObject:
+    """Put what a jq program makes of the object in its place; fields as those of `PatchObject`."""
+
+    target: Target
+    program: str
+    subresource: str = ""
+    ignore_missing: bool = False
+    despite_failure: bool = False
+
+
+_EXACT: Final = 2**53
+
+type Operation = CreateObject | DeleteObject | PatchObject | FilterObject
 
 _CREATE: Final = {
     "Create": IfExists.FAIL,
@@ -77,7 +114,7 @@ _DELETE: Final[Mapping[str, Literal["Foreground", "Background", "Orphan"]]] = {
     "DeleteInBackground": "Background",
     "DeleteNonCascading": "Orphan",
 }
-_KNOWN: Final = (*_CREATE, *_DELETE, "MergePatch", "JSONPatch")
+_KNOWN: Final = (*_CREATE, *_DELETE, "MergePatch", "JSONPatch", "JQPatch")
 _JSON_PATCH_NEEDS: Final = {
     "add": ("value",),
     "replace": ("value",),
@@ -88,36 +125,42 @@ _JSON_PATCH_NEEDS: Final = {
 }
 
 
-def parse_operations(documents: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> tuple[Operation, ...]:
-    """Read all operations and bind them to one Application.
+def parse_operations(documents: Sequence[Mapping[str, Any]], bounds: Bounds) -> tuple[Operation, ...]:
+    """Read all operations and bind them to one package.
 
     Args:
         documents: what the hook wrote, one mapping per operation.
-        namespace: the Application's namespace, where everything happens.
-        instance: the Application's name; ``<instance>-`` is put before every object name that lacks it.
+        bounds: where its hooks may act.
 
     Raises:
         PermanentError: API_REJECTED for a malformed operation, FORBIDDEN for one out of bounds; names the first bad
             one by its place, operation and field, never by its content.
     """
-    return tuple(
-        _Reader(place, document, namespace=namespace, instance=instance).read()
-        for place, document in enumerate(documents, start=1)
-    )
+    return tuple(_Reader(place, document, bounds).read() for place, document in enumerate(documents, start=1))
+
+
+def despite_failure(documents: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the operations that are meant to happen also when the hook ends with an error."""
+    return [document for document in documents if document.get("ignoreHookError") is True]
+
+
+class _HowToPatch(TypedDict):
+    subresource: str
+    ignore_missing: bool
+    despite_failure: bool
 
 
 class _Reader:
     """Reads one operation; holds what its errors name."""
 
-    def __init__(self, place: int, document: Mapping[str, Any], *, namespace: str, instance: str) -> None:
+    def __init__(self, place: int, document: Mapping[str, Any], bounds: Bounds) -> None:
         self._document = document
-        self._namespace = namespace
-        self._prefix = f"{instance}-"
+        self._bounds = bounds
         self._where = f"operation {place}"
 
     def read(self) -> Operation:
         name = self._text("operation", required=True)
-        if name in _KNOWN or name == "JQPatch":
+        if name in _KNOWN:
             self._where = f"{self._where} ({name})"
         if name in _CREATE:
             return self._create(_CREATE[name])
@@ -129,7 +172,9 @@ class _Reader:
         if name == "JSONPatch":
             return self._patch("json", self._json_patch())
         if name == "JQPatch":
-            self._refuse("operation", "not served by this version of Windlass, use MergePatch or JSONPatch")
+            return FilterObject(
+                target=self._target(), program=self._text("jqFilter", required=True), **self._how_to_patch()
+            )
         return self._refuse("operation", f"not known, expected one of {', '.join(_KNOWN)}")
 
     def _create(self, if_exists: IfExists) -> CreateObject:
@@ -140,8 +185,8 @@ class _Reader:
             self._refuse("object.metadata", "expected an object")
         api_version = _text_in(given, "apiVersion") or self._refuse("object.apiVersion", "expected text")
         kind = _text_in(given, "kind") or self._refuse("object.kind", "expected text")
-        self._check_namespace("object.metadata.namespace", metadata.get("namespace"))
-        bound = {**metadata, "namespace": self._namespace}
+        namespace = self._namespace("object.metadata.namespace", metadata.get("namespace"))
+        bound = {**metadata, "namespace": namespace} if namespace else {**metadata}
         name = _text_in(metadata, "name")
         generated = _text_in(metadata, "generateName")
         if name:
@@ -153,26 +198,29 @@ class _Reader:
         target = Target(
             api_version=api_version,
             kind=kind,
-            namespace=self._namespace,
+            namespace=namespace,
             name=bound.get("name", "") or bound["generateName"],
         )
         return CreateObject(object={**given, "metadata": bound}, target=target, if_exists=if_exists)
 
     def _patch(self, patch_type: Literal["json", "merge"], patch: Any) -> PatchObject:
-        return PatchObject(
-            target=self._target(),
-            patch=patch,
-            type=patch_type,
-            subresource=self._text("subresource").strip("/"),  # both spellings are found: `status` and `/status`
-            ignore_missing=self._flag("ignoreMissingObject"),
-        )
+        return PatchObject(target=self._target(), patch=patch, type=patch_type, **self._how_to_patch())
+
+    def _how_to_patch(self) -> _HowToPatch:
+        return {
+            "subresource": self._subresource(),
+            "ignore_missing": self._flag("ignoreMissingObject"),
+            "despite_failure": self._flag("ignoreHookError"),
+        }
+
+    def _subresource(self) -> str:
+        return self._text("subresource").strip("/")  # both spellings are found: `status` and `/status`
 
     def _target(self) -> Target:
-        self._check_namespace("namespace", self._document.get("namespace"))
         return Target(
             api_version=self._text("apiVersion"),
             kind=self._text("kind", required=True),
-            namespace=self._namespace,
+            namespace=self._namespace("namespace", self._document.get("namespace")),
             name=self._prefixed(self._text("name", required=True)),
         )
 
@@ -225,21 +273,28 @@ class _Reader:
         return value
 
     def _no_subresource(self) -> None:
+        # The API server takes no POST and no DELETE for what the protocol could name here: it would answer 405.
         if self._document.get("subresource"):
-            self._refuse("subresource", "served for MergePatch and JSONPatch only")
+            self._refuse("subresource", "can be patched only: MergePatch, JSONPatch or JQPatch")
 
-    def _check_namespace(self, key: str, namespace: Any) -> None:
-        if namespace in (None, "", self._namespace):
-            return
+    def _namespace(self, key: str, given: Any) -> str:
+        own = self._bounds.namespace
+        if given in (None, "", own):
+            return own
+        if not isinstance(given, str):
+            self._refuse(key, "expected text")
+        if not own:
+            return given
         raise PermanentError(
             Reason.FORBIDDEN,
-            f"{self._where}: {key}: another namespace than the package's own ({self._namespace})",
+            f"{self._where}: {key}: another namespace than the package's own ({own})",
             hint="leave the namespace out: a package's hooks act in its own namespace only",
             actor=Actor.AUTHOR,
         )
 
     def _prefixed(self, name: str) -> str:
-        return name if name.startswith(self._prefix) else self._prefix + name
+        prefix = self._bounds.prefix
+        return name if name.startswith(prefix) else prefix + name
 
     def _refuse(self, key: str, problem: str) -> NoReturn:
         raise PermanentError(
@@ -261,3 +316,17 @@ def resolved(operation: Operation, *, api_version: str, kind: str) -> Operation:
 def _text_in(mapping: Mapping[str, Any], key: str) -> str:
     value = mapping.get(key)
     return value if isinstance(value, str) else ""
+
+
+def unrounded(before: Any, after: Any) -> Any:
+    """Return ``after``, what jq has made of ``before``, with the integers that jq's doubles have rounded as they were.
+
+    Only integers beyond 2**53 that stand where they stood are meant; one that a program has computed stays its own.
+    """
+    if isinstance(before, int) and not isinstance(before, bool) and isinstance(after, int | float):
+        return before if abs(before) > _EXACT and float(before) == after else after
+    if is_object(before) and is_object(after):
+        return {key: unrounded(before.get(key), value) for key, value in after.items()}
+    if is_list(before) and is_list(after) and len(before) == len(after):
+        return [unrounded(one, other) for one, other in zip(before, after, strict=True)]
+    return after

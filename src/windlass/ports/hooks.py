@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from windlass.domain.errors import Reason, TransientError
+from windlass.domain.hook_metrics import Sample
 from windlass.domain.package import Binding, Hook, Values
+from windlass.domain.patch_operations import Bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +40,16 @@ class HookOutput:
     values_patch: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     config_values_patch: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     operations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    metrics: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    metrics: tuple[Sample, ...] = ()
     duration: float = 0.0
+
+
+class HookFailedError(TransientError):
+    """A hook ended with an error; ``operations`` are what it asked for all the same, of its object operations."""
+
+    def __init__(self, reason: Reason, message: str, *, hint: str, operations: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(reason, message, hint=hint)
+        self.operations = tuple(operations)
 
 
 class Hooks(Protocol):
@@ -56,8 +67,9 @@ class Hooks(Protocol):
         """Run one hook.
 
         Raises:
-            TransientError: the exit status is not 0, it timed out, or its output is malformed; the reason depends on
-                the binding (`windlass.domain.hooks.failure_reason`), the text ends with the hook's last lines.
+            HookFailedError: the exit status is not 0, or it timed out; the reason depends on the binding
+                (`windlass.domain.hooks.failure_reason`), the text ends with the hook's last lines.
+            TransientError: its output is malformed; the reason is the same.
         """
         ...
 
@@ -80,7 +92,7 @@ class HookAccess(Protocol):
 class ObjectPatcher(Protocol):
     """Executes the patch operations of a hook (reference: hooks.md section 6) within its package's bounds."""
 
-    async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
+    async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:
         """Execute in order, go on after an error, then raise one TransientError that lists the failures."""
         ...
 

@@ -20,8 +20,10 @@ from windlass.adapters.hooks import runner as runner_module
 from windlass.adapters.hooks.output import LINE_COST, MAX_LOGGED
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Reason, TransientError
+from windlass.domain.hook_metrics import Action, Sample
 from windlass.domain.hooks import failure_reason
 from windlass.domain.package import Binding, hooks_for
+from windlass.ports.hooks import HookFailedError
 
 
 async def test_a_run_reads_its_files_and_its_output_comes_back(runner: HookRunner, package: HookPackage) -> None:
@@ -44,7 +46,7 @@ async def test_a_run_reads_its_files_and_its_output_comes_back(runner: HookRunne
     ]
     assert output.config_values_patch == [{"op": "add", "path": "/billing/c", "value": 2}]
     assert output.operations == [{"operation": "Delete", "kind": "Secret", "name": "old"}]
-    assert output.metrics == [{"name": "runs", "action": "add", "value": 1}]
+    assert output.metrics == (Sample(action=Action.ADD, name="runs", value=1),)
     assert 0 < output.duration < 5
     # The working folder is that of the hook file.
     written = {
@@ -55,6 +57,19 @@ async def test_a_run_reads_its_files_and_its_output_comes_back(runner: HookRunne
         "values": {"global": {}, "billing": {"size": "größer"}},
         "config": {"global": {}, "billing": {}},
     }
+
+
+async def test_a_failed_hook_hands_over_what_it_asked_for_all_the_same(
+    runner: HookRunner, package: HookPackage
+) -> None:
+    meant = {"operation": "Delete", "kind": "Pod", "name": "a", "ignoreHookError": True}
+    text = json.dumps({"operation": "Delete", "kind": "Pod", "name": "b"}) + json.dumps(meant)
+    with pytest.raises(HookFailedError) as caught:
+        await runner.run(package.hook_run(f"echo '{text}' > $KUBERNETES_PATCH_PATH; exit 1"))
+    assert caught.value.operations == (meant,)
+    with pytest.raises(HookFailedError, match="exit status 1") as caught:
+        await runner.run(package.hook_run("echo '{broken' > $KUBERNETES_PATCH_PATH; exit 1"))
+    assert caught.value.operations == ()
 
 
 async def test_the_environment_is_an_allow_list(

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from support.fake_kube import FakeKube
+from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.patcher import KubePatcher
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.patch_operations import Bounds
 from windlass.ports.kube import Object, ObjectRef
 
 type Execute = Callable[..., Awaitable[None]]
@@ -38,10 +40,20 @@ def fake() -> FakeKube:
     return FakeKube()
 
 
+def bounds(namespace: str) -> Bounds:
+    return Bounds(namespace=namespace, prefix="billing-")
+
+
+@pytest.fixture(scope="module")
+async def jq() -> AsyncIterator[JqClient]:
+    async with JqClient(size=1) as client:
+        yield client
+
+
 @pytest.fixture
-def execute(fake: FakeKube) -> Execute:
+def execute(fake: FakeKube, jq: JqClient) -> Execute:
     async def run(*operations: dict[str, Any]) -> None:
-        await KubePatcher(fake, delete_timeout=0.3).execute(operations, namespace="prod", instance="billing")
+        await KubePatcher(fake, jq, delete_timeout=0.3).execute(operations, bounds("prod"))
 
     return run
 
@@ -106,6 +118,57 @@ async def test_patches(fake: FakeKube, execute: Execute, patch: dict[str, Any], 
     fake.put(config_map(a="1", keep="1"))
     await execute(patch | {"kind": "configmap", "name": "c"})
     assert fake.peek(ref())["data"] == data
+
+
+async def test_jq_patches_put_the_filters_result_in_the_objects_place(fake: FakeKube, execute: Execute) -> None:
+    fake.put(config_map(a="1", big=2**53 + 1))  # type: ignore[arg-type]
+    await execute({"operation": "JQPatch", "kind": "configmap", "name": "c", "jqFilter": ".data.b = .data.a"})
+    assert fake.peek(ref())["data"] == {"a": "1", "b": "1", "big": 2**53 + 1}
+
+
+async def test_a_jq_patch_that_changes_nothing_writes_nothing(fake: FakeKube, execute: Execute) -> None:
+    fake.put(config_map(a="1"))
+    await execute({"operation": "JQPatch", "kind": "configmap", "name": "c", "jqFilter": '.data.a = "1"'})
+    assert "replace" not in fake.verbs()
+
+
+async def test_a_jq_patch_survives_other_writers(fake: FakeKube, execute: Execute) -> None:
+    fake.put(config_map(a="1"))
+    conflict = TransientError(Reason.API_CONFLICT, "somebody was quicker")
+    fake.fail_next("replace", conflict, conflict)
+    await execute({"operation": "JQPatch", "kind": "configmap", "name": "c", "jqFilter": "del(.data.a)"})
+    assert fake.peek(ref())["data"] == {}
+
+
+@pytest.mark.parametrize("program", ["empty", ".,.", '"text"', ".data.a + 1"])
+async def test_a_jq_patch_must_give_one_object_and_never_quotes_it(
+    fake: FakeKube, execute: Execute, program: str
+) -> None:
+    fake.put(config_map(a="hush"))
+    with pytest.raises(TransientError, match="1 of 1 object operations failed") as caught:
+        await execute({"operation": "JQPatch", "kind": "configmap", "name": "c", "jqFilter": program})
+    assert caught.value.reason is Reason.FILTER_FAILED
+    assert "hush" not in str(caught.value)
+    assert fake.peek(ref())["data"] == {"a": "hush"}
+
+
+async def test_jq_patching_what_is_not_there(execute: Execute) -> None:
+    patch = {"operation": "JQPatch", "kind": "ConfigMap", "name": "c", "jqFilter": "."}
+    await execute(patch | {"ignoreMissingObject": True})
+    with pytest.raises(TransientError, match="ConfigMap/billing-c in prod does not exist"):
+        await execute(patch)
+
+
+async def test_a_modules_operations_name_their_namespace(fake: FakeKube, jq: JqClient) -> None:
+    patcher = KubePatcher(fake, jq)
+    given = CONFIG_MAP | {"metadata": {"name": "c", "namespace": "kube-system"}}
+    await patcher.execute([{"operation": "Create", "object": given}], Bounds())
+    assert fake.peek(ref("c", "kube-system"))["data"] == {"new": "1"}
+    with pytest.raises(PermanentError, match="namespace: missing"):
+        await patcher.execute([{"operation": "Create", "object": CONFIG_MAP}], Bounds())
+    delete = {"operation": "Delete", "kind": "namespace", "name": "x", "namespace": "y"}
+    with pytest.raises(PermanentError, match="namespace: the kind is cluster-wide"):
+        await patcher.execute([delete], Bounds())
 
 
 async def test_patching_what_is_not_there(execute: Execute) -> None:
@@ -203,6 +266,11 @@ CLUSTER_WIDE = {
         ({"operation": "Delete", "kind": "namespace", "name": "prod"}, PermanentError, "a cluster-wide kind"),
         ({"operation": "Delete", "kind": "Gadget", "name": "g"}, TransientError, "does not serve this kind"),
         ({"operation": "Delete", "kind": "Secret"}, PermanentError, "name: expected text"),
+        (
+            {"operation": "JQPatch", "kind": "Secret", "name": "s", "jqFilter": ".a |"},
+            PermanentError,
+            "not valid: syntax error",
+        ),
         ({"operation": "Delete", "kind": "Secret", "name": "s", "namespace": "x"}, PermanentError, "another namespace"),
     ],
 )
@@ -215,11 +283,11 @@ async def test_nothing_is_executed_when_one_operation_is_bad(
 
 
 @pytest.mark.stack
-async def test_all_operations_against_the_real_api(kube: KubeClient, namespace: str) -> None:
-    patcher = KubePatcher(kube)
+async def test_all_operations_against_the_real_api(kube: KubeClient, namespace: str, jq: JqClient) -> None:
+    patcher = KubePatcher(kube, jq)
 
     async def execute(*operations: dict[str, Any]) -> None:
-        await patcher.execute(operations, namespace=namespace, instance="billing")
+        await patcher.execute(operations, bounds(namespace))
 
     async def data() -> Any:
         found = await kube.get(ref(namespace=namespace))
@@ -243,6 +311,9 @@ async def test_all_operations_against_the_real_api(kube: KubeClient, namespace: 
     assert await data() == {"z": "3"}
     with pytest.raises(TransientError, match="operation 1"):  # the same patch fits no more
         await execute({"operation": "JSONPatch", "kind": "configmap", "name": "c", "jsonPatch": items})
+    raising = {"operation": "JQPatch", "kind": "configmap", "name": "c", "jqFilter": '.data.n = (.data.z + "!")'}
+    await execute(raising)
+    assert await data() == {"z": "3", "n": "3!"}
     began = time.monotonic()
     await execute({"operation": "Delete", "kind": "ConfigMap", "name": "c"})
     assert await data() is None
@@ -254,8 +325,8 @@ async def test_all_operations_against_the_real_api(kube: KubeClient, namespace: 
 
 
 @pytest.mark.stack
-async def test_foreground_deletion_takes_the_dependents_along(kube: KubeClient, namespace: str) -> None:
-    patcher = KubePatcher(kube)
+async def test_foreground_deletion_takes_the_dependents_along(kube: KubeClient, namespace: str, jq: JqClient) -> None:
+    patcher = KubePatcher(kube, jq)
     pod = {"containers": [{"name": "c", "image": "pause"}]}
     labels = {"app": "billing-d"}
     template = {"metadata": {"labels": labels}, "spec": pod}
@@ -265,27 +336,33 @@ async def test_foreground_deletion_takes_the_dependents_along(kube: KubeClient, 
         "metadata": {"name": "d"},
         "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
     }
-    await patcher.execute([{"operation": "Create", "object": deployment}], namespace=namespace, instance="billing")
+    await patcher.execute([{"operation": "Create", "object": deployment}], bounds(namespace))
     status = {"operation": "MergePatch", "name": "d", "subresource": "/status"}
     status |= {"kind": "Deployment", "mergePatch": {"status": {"collisionCount": 7}}}
-    await patcher.execute([status], namespace=namespace, instance="billing")
+    await patcher.execute([status], bounds(namespace))
     found = await kube.get(ref("billing-d", namespace, "Deployment", "apps/v1"))
     assert found["status"]["collisionCount"] == 7
+    raised = {"operation": "JQPatch", "kind": "Deployment", "name": "d", "subresource": "status"}
+    await patcher.execute([raised | {"jqFilter": ".status.collisionCount += 1"}], bounds(namespace))
+    found = await kube.get(ref("billing-d", namespace, "Deployment", "apps/v1"))
+    assert found["status"]["collisionCount"] == 8
     operations = [{"operation": "Delete", "kind": "deployment", "name": "d"}]
-    await patcher.execute(operations, namespace=namespace, instance="billing")
+    await patcher.execute(operations, bounds(namespace))
     assert await kube.get(ref("billing-d", namespace, "Deployment", "apps/v1")) is None
     replica_sets = await kube.list("apps/v1", "ReplicaSet", namespace=namespace)
     assert replica_sets.items == []
 
 
 @pytest.mark.stack
-async def test_bounds_hold_before_the_real_api_is_asked_to_write(kube: KubeClient, namespace: str) -> None:
-    patcher = KubePatcher(kube)
+async def test_bounds_hold_before_the_real_api_is_asked_to_write(
+    kube: KubeClient, namespace: str, jq: JqClient
+) -> None:
+    patcher = KubePatcher(kube, jq)
     good = {"operation": "Create", "object": CONFIG_MAP}
     for bad in (
         {"operation": "Create", "object": CLUSTER_WIDE},
         {"operation": "Delete", "kind": "namespace", "name": "x"},
     ):
         with pytest.raises(PermanentError, match="a cluster-wide kind; no operation was executed"):
-            await patcher.execute([good, bad], namespace=namespace, instance="billing")
+            await patcher.execute([good, bad], bounds(namespace))
     assert await kube.get(ref(namespace=namespace)) is None

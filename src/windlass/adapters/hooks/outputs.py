@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from windlass.adapters.hooks.runfiles import (
     CONFIG_VALUES_PATCH,
@@ -14,9 +14,9 @@ from windlass.adapters.hooks.runfiles import (
     RunFiles,
 )
 from windlass.domain.documents import DocumentError, is_list, is_object, parse_documents, parse_json_stream
+from windlass.domain.hook_metrics import MetricError, Sample, parse_samples
+from windlass.domain.patch_operations import despite_failure
 from windlass.ports.hooks import HookOutput
-
-METRIC_ACTIONS: Final = frozenset({"add", "set", "observe", "expire"})
 
 type _Items = list[dict[str, Any]]
 
@@ -34,6 +34,14 @@ def collect_output(files: RunFiles, *, duration: float) -> HookOutput:
         metrics=_metrics(files),
         duration=duration,
     )
+
+
+def left_by_failure(files: RunFiles) -> list[Mapping[str, Any]]:
+    """Return the object operations that a failed run asked for nevertheless; none if they cannot be read."""
+    try:
+        return despite_failure(_operations(files))
+    except OutputError:
+        return []  # the run has failed already, and that is what is told
 
 
 def _values_patch(files: RunFiles, variable: str) -> _Items:
@@ -62,41 +70,11 @@ def _operations(files: RunFiles) -> _Items:
     return documents
 
 
-def _metrics(files: RunFiles) -> _Items:
-    metrics = _parsed(files, METRICS, parse_json_stream)
-    for place, metric in enumerate(metrics, start=1):
-        problem = _metric_problem(metric)
-        if problem:
-            raise OutputError(METRICS, f"item {place}: {problem}")
-    return metrics
-
-
-def _metric_problem(metric: Any) -> str:
-    if not is_object(metric):
-        return "expected an object with name and action"
-    if "add" in metric and "set" in metric:
-        return "add and set exclude each other"
-    shortcut = next((key for key in ("add", "set") if key in metric), None)
-    action = shortcut or metric.get("action")
-    if not isinstance(action, str):
-        return "action: expected text"
-    if action == "expire" and metric.get("group"):
-        return ""
-    if not isinstance(metric.get("name"), str) and action != "expire":
-        return "name: expected text"
-    if action in METRIC_ACTIONS - {"expire"} and not _is_number(metric.get(shortcut or "value")):
-        return f"{shortcut or 'value'}: expected a number"
-    buckets = metric.get("buckets")
-    if action == "observe" and not (is_list(buckets) and buckets and all(map(_is_number, buckets))):
-        return "buckets: expected a list of numbers"
-    labels = metric.get("labels", {})
-    if not is_object(labels) or not all(isinstance(label, str) for label in labels.values()):
-        return "labels: expected an object with text values"
-    return ""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _metrics(files: RunFiles) -> tuple[Sample, ...]:
+    try:
+        return parse_samples(_parsed(files, METRICS, parse_json_stream))
+    except MetricError as error:
+        raise OutputError(METRICS, str(error)) from None
 
 
 def _parsed(files: RunFiles, variable: str, parse: Callable[[str], list[Any]]) -> list[Any]:

@@ -18,14 +18,14 @@ from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.adapters.hooks.commands import discovery_command, run_command
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines
-from windlass.adapters.hooks.outputs import collect_output
+from windlass.adapters.hooks.outputs import collect_output, left_by_failure
 from windlass.adapters.hooks.process import run_group
 from windlass.adapters.hooks.runfiles import OutputError, create_run_files
 from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import failure_reason, parse_config
 from windlass.domain.package import Hook
-from windlass.ports.hooks import HookOutput, HookRun
+from windlass.ports.hooks import HookFailedError, HookOutput, HookRun
 
 DISCOVERY_TIMEOUT: Final = 10.0
 """Seconds a hook has to answer ``--config``."""
@@ -103,10 +103,11 @@ class HookRunner:
                     log.warning("hook ended before processes it had started; they were ended")
                 if ended.timed_out or ended.status:
                     how = f"timed out after {run.hook.timeout:g} s and was ended" if ended.timed_out else str(ended)
-                    raise TransientError(
+                    raise HookFailedError(
                         reason,
                         f"{what}: {how}{_quoted(stderr.tail or stdout.tail)}",
                         hint="correct the hook or what it depends on; it is tried again",
+                        operations=await asyncio.to_thread(left_by_failure, files),
                     )
                 try:
                     return await asyncio.to_thread(collect_output, files, duration=ended.duration)

@@ -8,17 +8,22 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from windlass.adapters.kube.client import KubeClient
+from windlass.domain.documents import is_object
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.patch_operations import (
+    Bounds,
     CreateObject,
     DeleteObject,
+    FilterObject,
     IfExists,
     Operation,
     PatchObject,
     parse_operations,
     resolved,
+    unrounded,
 )
 from windlass.ports.hooks import ObjectPatcher
+from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 DELETE_TIMEOUT: Final = 20.0
@@ -35,6 +40,9 @@ OPERATIONS_PER_SECOND: Final = 20.0
 class KubeHookPatchers:
     """`ports.HookPatchers`: one short-lived client for each hook run that asks for operations."""
 
+    def __init__(self, jq: Jq) -> None:
+        self._jq = jq
+
     @asynccontextmanager
     async def acting_as(self, kubeconfig: str) -> AsyncGenerator[ObjectPatcher]:
         """Connect with the hook's own kubeconfig; see `ports.HookPatchers`."""
@@ -42,32 +50,31 @@ class KubeHookPatchers:
             kubeconfig, qps=OPERATIONS_PER_SECOND, burst=int(2 * OPERATIONS_PER_SECOND), user_agent="windlass-hooks"
         )
         async with client as kube:
-            yield KubePatcher(kube)
+            yield KubePatcher(kube, self._jq)
 
 
 class KubePatcher:
     """Operations over one `Kube` client, whose rights and rate limit are those of the hook's operations."""
 
-    def __init__(self, kube: Kube, *, delete_timeout: float = DELETE_TIMEOUT) -> None:
+    def __init__(self, kube: Kube, jq: Jq, *, delete_timeout: float = DELETE_TIMEOUT) -> None:
         self._kube = kube
+        self._jq = jq
         self._delete_timeout = delete_timeout
 
-    async def execute(self, operations: Sequence[Mapping[str, Any]], *, namespace: str, instance: str) -> None:
+    async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:
         """Execute all operations in order; see `ports.ObjectPatcher`.
 
-        Nothing is executed before every operation is known to be well-formed, within bounds and of a namespaced kind.
+        Nothing is executed before every operation is known to be well-formed, within bounds, of a kind that lives
+        where it says, and with a valid filter.
 
         Raises:
-            PermanentError: an operation is malformed or out of bounds, or FORBIDDEN for a kind that is not namespaced;
-                nothing was executed.
+            PermanentError: an operation is malformed or out of bounds; nothing was executed.
             TransientError: a kind is not served (yet), and nothing was executed; or operations failed, all of which
                 the text names.
         """
         bound = [
-            await self._resolve(place, operation)
-            for place, operation in enumerate(
-                parse_operations(operations, namespace=namespace, instance=instance), start=1
-            )
+            await self._resolve(place, operation, bounds)
+            for place, operation in enumerate(parse_operations(operations, bounds), start=1)
         ]
         failures: list[tuple[str, WindlassError]] = []
         for place, operation in enumerate(bound, start=1):
@@ -82,7 +89,7 @@ class KubePatcher:
                 hint="the hook is run again as a whole; the other operations stay executed",
             )
 
-    async def _resolve(self, place: int, operation: Operation) -> Operation:
+    async def _resolve(self, place: int, operation: Operation, bounds: Bounds) -> Operation:
         target = operation.target
         info = await self._kube.resource(target.api_version, target.kind)
         where = f"operation {place}: {target.kind}{f' of {target.api_version}' if target.api_version else ''}"
@@ -92,13 +99,23 @@ class KubePatcher:
                 f"{where}: the cluster does not serve this kind; no operation was executed",
                 hint="install its CustomResourceDefinition, or correct apiVersion and kind in the hook",
             )
-        if not info.namespaced:
+        if bounds.namespace and not info.namespaced:
             raise PermanentError(
                 Reason.FORBIDDEN,
                 f"{where}: a cluster-wide kind; no operation was executed",
                 hint="an application's hooks may only touch kinds that live in its namespace",
                 actor=Actor.AUTHOR,
             )
+        if info.namespaced is not bool(target.namespace):
+            raise PermanentError(
+                Reason.API_REJECTED,
+                f"{where}: namespace: {'missing' if info.namespaced else 'the kind is cluster-wide'}; "
+                "no operation was executed",
+                hint="name the namespace of what lives in one, and of nothing else",
+                actor=Actor.AUTHOR,
+            )
+        if isinstance(operation, FilterObject):
+            await self._jq.check(operation.program)
         return resolved(operation, api_version=info.api_version, kind=info.kind)
 
     async def _execute(self, operation: Operation) -> None:
@@ -109,6 +126,8 @@ class KubePatcher:
                 await self._delete(operation)
             case PatchObject():
                 await self._patch(operation)
+            case FilterObject():
+                await self._filter(operation)
 
     async def _create(self, operation: CreateObject) -> None:
         try:
@@ -141,6 +160,36 @@ class KubePatcher:
             raise TransientError(
                 Reason.API_REJECTED, f"{ref} does not exist", hint="create it first, or set ignoreMissingObject"
             )
+
+    async def _filter(self, operation: FilterObject) -> None:
+        """Put what the program makes of the object in its place, unless that is the same; others may write too."""
+        ref = _ref(operation)
+        for attempt in range(1, _REPLACE_ATTEMPTS + 1):
+            present = await self._kube.get(ref)
+            if present is None:
+                if operation.ignore_missing:
+                    return
+                raise TransientError(
+                    Reason.API_REJECTED, f"{ref} does not exist", hint="create it first, or set ignoreMissingObject"
+                )
+            results = await self._jq.run(operation.program, present)
+            if len(results) != 1 or not is_object(results[0]):
+                raise PermanentError(
+                    Reason.FILTER_FAILED,
+                    f"jqFilter gives {len(results)} results or no object, expected the whole object",
+                    hint="write an update such as `.data.a = 1`",
+                    actor=Actor.AUTHOR,
+                )
+            wanted = unrounded(present, results[0])
+            if wanted == present:
+                return
+            try:
+                await self._kube.replace(wanted, subresource=operation.subresource)
+            except TransientError as error:
+                if error.reason is not Reason.API_CONFLICT or attempt == _REPLACE_ATTEMPTS:
+                    raise
+            else:
+                return
 
     async def _delete(self, operation: DeleteObject) -> None:
         ref = _ref(operation)
