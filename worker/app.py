@@ -19,6 +19,7 @@ from windlass.temporal.interceptors import FailureInterceptor, LogContextInterce
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.fence import Fence
+from windlass.worker.metrics import Metrics, StepMetrics
 from windlass.worker.registration import WORKFLOWS, activities
 from windlass.worker.sandbox import workflow_runner
 from windlass.worker.services import Shard, services
@@ -44,7 +45,10 @@ _log = structlog.stdlib.get_logger(__name__)
 class ShardServer:
     """Serves shards of one installation with the adapters of this process."""
 
-    def __init__(self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters) -> None:
+    def __init__(
+        self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters, metrics: Metrics
+    ) -> None:
+        self._metrics = metrics
         self._client = client
         self._settings = settings
         self._activities = activities(adapters, settings, keyring)
@@ -82,6 +86,7 @@ class ShardServer:
             workflow_runner=workflow_runner(),
             interceptors=[
                 fence,
+                StepMetrics(self._metrics),
                 FailureInterceptor(),
                 LogContextInterceptor(package_workflow_prefix(settings.installation)),
             ],

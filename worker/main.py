@@ -6,39 +6,25 @@ import asyncio
 import fcntl
 import hashlib
 import re
-import secrets
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Final, cast
 
 import structlog
-from temporalio.client import Client
 
-from windlass import __version__
-from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.leases import LeaseLostError, held
-from windlass.adapters.kube.members import Members
-from windlass.adapters.kube.shard_table import ShardTable
+from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.ids import lease_name, member_name
-from windlass.ports.kube import ObjectRef
-from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal import telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
-from windlass.worker.adapters import built
-from windlass.worker.app import ShardServer
-from windlass.worker.settings import DEFAULT_SHARDS, Settings
-from windlass.worker.shards import ShardKeeper
-from windlass.worker.sweep import sweep
-from windlass.worker.watcher import Watcher
-
-STOP_LIMIT: Final = 12.0
-"""Seconds after which an orderly stop ends with work still in flight, well before a kubelet's 30 s: an API server that
-does not answer keeps activities going. What runs is cancelled then and taken up by the next worker."""
+from windlass.worker.metrics import Metrics
+from windlass.worker.monitoring import Health, free_loopback_port, served
+from windlass.worker.process import WATCHER, WORKER, Process
+from windlass.worker.settings import Settings
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
 
@@ -61,21 +47,12 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     failed: list[str] = []
     try:
         with _claimed(settings, work=work, watch=watch) as identity:
-            role = "worker" if work else "watcher"
-            client = await connect(target, keyring=keyring, role=role, runtime=telemetry.runtime())
-            async with asyncio.TaskGroup() as group:
+            role = WORKER if work else WATCHER
+            async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
                 if work:
-                    group.create_task(
-                        _persist(
-                            "worker",
-                            lambda serving: _serve(settings, client, keyring, stop, identity, serving),
-                            stop,
-                        )
-                    )
+                    group.create_task(_persist(WORKER, partial(process.work, stop), stop, process.metrics))
                 if watch:
-                    group.create_task(
-                        _persist("watcher", lambda _serving: _watch(settings, client, keyring, identity), stop)
-                    )
+                    group.create_task(_persist(WATCHER, process.watch, stop, process.metrics))
     except* WindlassError as errors:
         failed = [str(error) for error in _leaves(errors)]
     for text in failed:
@@ -83,7 +60,26 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     return EXIT_FAILED if failed else EXIT_OK
 
 
-async def _persist(part: str, once: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event) -> None:
+@asynccontextmanager
+async def _process(
+    settings: Settings, target: TemporalTarget, keyring: Keyring, identity: str, role: str
+) -> AsyncGenerator[Process]:
+    """Serve metrics and health, and connect to Temporal."""
+    sdk_port = free_loopback_port()
+    runtime = telemetry.runtime(sdk_port)
+    metrics, health = Metrics(settings.installation), Health()
+    health.waits("temporal", "a connection")
+    async with served(settings.metrics_address, metrics.registry, health, sdk_port):
+        client = await connect(target, keyring=keyring, role=role, runtime=runtime)
+        health.ready("temporal")
+        yield Process(
+            settings=settings, client=client, keyring=keyring, identity=identity, metrics=metrics, health=health
+        )
+
+
+async def _persist(
+    part: str, once: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event, metrics: Metrics
+) -> None:
     """Run one part until ``stop``; when its Lease is lost, or the cluster does not answer, again with back-off.
 
     ``once`` sets the event it is given when it serves and ends by itself after ``stop``; before that it is cancelled.
@@ -102,6 +98,7 @@ async def _persist(part: str, once: Callable[[asyncio.Event], Awaitable[None]], 
         if not _transient(outcome):
             raise outcome
         failures = 0 if isinstance(outcome, LeaseLostError) else failures + 1
+        metrics.interruptions.labels(part).inc()
         _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
         await asyncio.wait([stopping], timeout=delay(Category.TRANSIENT, failures + 1, chance=0.5))
     stopping.cancel()
@@ -120,91 +117,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 def _transient(error: BaseException) -> bool:
     """Say whether everything that failed goes away by itself."""
     return all(isinstance(one, TransientError) for one in _leaves(error))
-
-
-async def _serve(
-    settings: Settings, client: Client, keyring: Keyring, stop: asyncio.Event, identity: str, serving: asyncio.Event
-) -> None:
-    """Run lifecycles of this process's share of the shards while holding its Lease."""
-    async with AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(_client(settings, "shards"))
-        await _ensure_namespace(kube, settings.namespace)
-        table = ShardTable(kube, settings.namespace, settings.installation)
-        await _opened(table, settings)
-        members = Members(kube, settings.namespace, settings.installation)
-        member = member_name(settings.installation, identity)
-        term = f"{member}/{secrets.token_hex(4)}"
-        await stack.enter_async_context(members.joined(term))
-        serving.set()
-        adapters = await stack.enter_async_context(built(settings, keyring))
-        await sweep(adapters.kube, adapters.packages)
-        server = ShardServer(client, settings, keyring, adapters)
-        keeper = ShardKeeper(term=term, table=table, members=members, serve=server)
-        _log.info("worker started", installation=settings.installation, member=member, data_dir=str(settings.data_dir))
-        await _limited(keeper.run(stop), stop)
-
-
-async def _limited(work: Coroutine[None, None, None], stop: asyncio.Event) -> None:
-    """Await ``work``; cancel it when it has not ended `STOP_LIMIT` after ``stop``."""
-    limit = asyncio.timeout(None)
-
-    async def limited() -> None:
-        await stop.wait()
-        _log.info("worker stopping")
-        limit.reschedule(asyncio.get_running_loop().time() + STOP_LIMIT)
-
-    stopping = asyncio.create_task(limited())
-    try:
-        async with limit:
-            await work
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        _log.warning("worker stopped with work in flight, which the next one takes up", seconds=STOP_LIMIT)
-    else:
-        _log.info("worker stopped")
-    finally:
-        stopping.cancel()
-
-
-async def _watch(settings: Settings, client: Client, keyring: Keyring, identity: str) -> None:
-    """Watch while holding the watcher's Lease."""
-    async with _client(settings, "watcher") as kube:
-        await _ensure_namespace(kube, settings.namespace)
-        shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
-        async with held(kube, settings.namespace, lease_name(settings.installation, "watcher"), identity):
-            _log.info("watcher started", installation=settings.installation)
-            await Watcher(
-                kube=kube,
-                lifecycles=PackageLifecycles(
-                    client,
-                    installation=settings.installation,
-                    shards=shards,
-                    limits=settings.limits,
-                ),
-                installation=settings.installation,
-                digest_key=keyring.digest_key,
-                resync=settings.resync,
-                jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
-            ).run()
-
-
-async def _opened(table: ShardTable, settings: Settings) -> int:
-    """Return the number of shards; a new installation gets the one that is asked for, or the usual one."""
-    opened = await table.open(settings.shards or DEFAULT_SHARDS, fixed=settings.shards is not None)
-    return opened.count
-
-
-def _client(settings: Settings, role: str) -> KubeClient:
-    return KubeClient.from_kubeconfig(
-        settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
-    )
-
-
-async def _ensure_namespace(kube: KubeClient, name: str) -> None:
-    if await kube.get(ObjectRef(api_version="v1", kind="Namespace", name=name)) is None:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await kube.apply(namespace, field_manager="windlass")
 
 
 @contextmanager

@@ -31,6 +31,7 @@ class Settings:
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
         workflow_tasks: workflow tasks at a time.
+        metrics_address: ``HOST:PORT`` of metrics and health; port 0 takes a free one.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -46,4 +47,5 @@ class Settings:
     helm_children: int = 4
     activities: int = 100
     workflow_tasks: int = 10
+    metrics_address: str = "127.0.0.1:0"
     resync: float = 600.0

@@ -8,6 +8,7 @@ against the state of the table that was seen; a process whose own Lease is lost 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -17,6 +18,7 @@ from windlass.adapters.kube.members import Members
 from windlass.adapters.kube.shard_table import ShardTable, Table
 from windlass.domain.ids import member_of
 from windlass.domain.shards import assign
+from windlass.worker.metrics import Metrics
 
 LOOK_AGAIN: Final = 1.0
 """Seconds until a take-over that did not succeed is tried again."""
@@ -59,9 +61,22 @@ class ShardKeeper:
         table: opened.
         members: the other processes.
         serve: serves one shard.
+        metrics: of this process.
+        settled: called after every look at the table, once what is ours is being served.
     """
 
-    def __init__(self, *, term: str, table: ShardTable, members: Members, serve: Serve) -> None:
+    def __init__(
+        self,
+        *,
+        term: str,
+        table: ShardTable,
+        members: Members,
+        serve: Serve,
+        metrics: Metrics,
+        settled: Callable[[], None],
+    ) -> None:
+        self._metrics = metrics
+        self._settled = settled
         self._term = term
         self._table = table
         self._members = members
@@ -116,6 +131,7 @@ class ShardKeeper:
                 self._served[shard].notice.leave.set()
         stale = [shard for shard in mine - self._served.keys() if target[shard] != self._term]
         given_up = not stale or await self._give_up(stale)
+        self._settled()
         return self._members.next_expiry() if taken and given_up else LOOK_AGAIN
 
     def _alive(self) -> set[str]:
@@ -137,6 +153,7 @@ class ShardKeeper:
         if not await self._table.write({**table.owners, **dict.fromkeys(ours, self._term)}):
             return False
         _log.info("shards taken", shards=sorted(ours), **({"lost": sorted(lost)} if lost else {}))
+        self._metrics.takeovers.inc(sum(table.owners.get(shard) in lost - earlier for shard in ours))
         await self._members.bury(lost - earlier)
         return True
 
@@ -146,9 +163,11 @@ class ShardKeeper:
         self._served[shard] = _Served(notice=notice, task=task)
 
     async def _served_until_told(self, shard: int, count: int, notice: Notice) -> None:
+        self._metrics.shard.labels(str(shard)).set(1)
         try:
             await self._serve(shard, count, notice)
         finally:
+            self._metrics.shard.labels(str(shard)).set(0)
             del self._served[shard]
             self._changed.set()
 

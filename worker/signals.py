@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from typing import Final
 
@@ -13,6 +14,7 @@ from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
 from windlass.domain.ids import PackageKey
 from windlass.runtime.packages import PackageLifecycles
+from windlass.worker.metrics import Metrics
 
 SENDERS: Final = 32
 """Signals in flight at a time."""
@@ -27,8 +29,10 @@ _log = structlog.stdlib.get_logger(__name__)
 class SignalQueue:
     """Keyed by package: a burst of changes to one object becomes one signal."""
 
-    def __init__(self, lifecycles: PackageLifecycles) -> None:
+    def __init__(self, lifecycles: PackageLifecycles, metrics: Metrics) -> None:
         self._lifecycles = lifecycles
+        self._metrics = metrics
+        self._since: dict[PackageKey, float] = {}
         self._waiting: OrderedDict[PackageKey, SeenStatus] = OrderedDict()
         self._sent: dict[PackageKey, SeenStatus] = {}
         self._filled = asyncio.Semaphore(0)
@@ -43,6 +47,8 @@ class SignalQueue:
         if key not in self._waiting:
             self._filled.release()
         self._waiting[key] = seen
+        self._since.setdefault(key, time.monotonic())
+        self._metrics.signals_waiting.set(len(self._waiting))
         return True
 
     def forget(self) -> None:
@@ -53,6 +59,7 @@ class SignalQueue:
         """Forget a package that is gone; a signal that waits for it finds nothing to send."""
         self._sent.pop(key, None)
         self._waiting.pop(key, None)
+        self._since.pop(key, None)
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -68,10 +75,16 @@ class SignalQueue:
             if not self._waiting:
                 continue  # dropped meanwhile
             key, seen = self._waiting.popitem(last=False)
+            since = self._since.pop(key, time.monotonic())
+            self._metrics.signals_waiting.set(len(self._waiting))
             try:
                 await self._lifecycles.desired_changed(key, seen)
                 self._failures = 0
+                self._metrics.signals.labels("sent").inc()
+                self._metrics.signal_delay.observe(time.monotonic() - since)
             except WindlassError as error:
+                self._metrics.signals.labels("failed").inc()
+                self._since.setdefault(key, since)
                 _log.warning("signal not taken", package=key.package_id, reason=error.reason.value, error=str(error))
                 if self._again_at <= loop.time():  # one failure for all who tried at the same time
                     self._failures += 1

@@ -16,7 +16,8 @@ import structlog
 
 from windlass.activities.inputs import inputs_of
 from windlass.adapters.kube.reflector import Listed, list_and_watch
-from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
+from windlass.contracts.objects import PackageObject, PackageStatus, SeenStatus, parse_package
+from windlass.domain.conditions import Type
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import (
     API_VERSION,
@@ -28,6 +29,7 @@ from windlass.domain.ids import (
 )
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
+from windlass.worker.metrics import Metrics
 from windlass.worker.signals import SignalQueue
 
 REFERENCED: Final = ("ConfigMap", "Secret")
@@ -80,6 +82,7 @@ class Watcher:
         digest_key: keys the digests that status holds.
         resync: seconds between full comparisons.
         jitter: draws a factor around 1 for the next resync.
+        metrics: of this process.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Watcher:
         digest_key: bytes,
         resync: float,
         jitter: Callable[[], float],
+        metrics: Metrics,
     ) -> None:
         self._kube = kube
         self._lifecycles = lifecycles
@@ -99,7 +103,7 @@ class Watcher:
         self._resync = resync
         self._jitter = jitter
         self._picture = _Picture()
-        self._signals = SignalQueue(lifecycles)
+        self._signals = SignalQueue(lifecycles, metrics)
         self._listed = asyncio.Event()
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
@@ -117,6 +121,18 @@ class Watcher:
                 group.create_task(self._watch_referenced(referenced))
             group.create_task(self._compare_again())
             group.create_task(self._patrol())
+
+    @property
+    def missing(self) -> str:
+        """What the watcher has not listed yet; empty once it knows the cluster."""
+        return ", ".join(sorted(kind.value for kind in set(Kind) - self._known))
+
+    def packages(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield kind, phase and readiness of every package, as their objects say."""
+        for key, package in self._picture.packages.items():
+            status = package.status or PackageStatus()
+            ready = any((one.type, one.status) == (Type.READY, "True") for one in status.conditions or ())
+            yield key.kind.value, status.phase or "", ready
 
     # -- watches -----------------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import PackageKey
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker import signals
+from windlass.worker.metrics import Metrics
 from windlass.worker.signals import AWAY_CAP, SENDERS, SignalQueue
 
 
@@ -41,7 +42,7 @@ async def test_all_senders_wait_for_temporal_together(monkeypatch: pytest.Monkey
     monkeypatch.setattr(signals, "delay", shortened)
     monkeypatch.setattr(signals, "AWAY_CAP", 0.05)
     away = Away()
-    queue = SignalQueue(cast("PackageLifecycles", away))
+    queue = SignalQueue(cast("PackageLifecycles", away), Metrics("test"))
     running = asyncio.create_task(queue.run())
     keys = [PackageKey(namespace="shop", name=f"app-{number}") for number in range(3 * SENDERS)]
     for key in keys:

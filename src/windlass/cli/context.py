@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
+METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
 
@@ -151,6 +152,11 @@ class Context:
                 actor=Actor.ADMIN,
             )
         return Path(found)
+
+    @property
+    def metrics_address(self) -> str:
+        """``HOST:PORT`` where a worker or watcher serves metrics and health; a free loopback port if nobody says."""
+        return self.environ.get(METRICS_ADDRESS) or "127.0.0.1:0"
 
     @property
     def continue_after_events(self) -> int:

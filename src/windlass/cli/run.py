@@ -64,6 +64,7 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         data_dir=context.data_dir / "worker",
         helm=context.helm,
         ui=context.ui,
+        metrics_address=context.metrics_address,
         limits=Limits(events=context.continue_after_events),
     )
     code = uvloop.run(

@@ -1,0 +1,178 @@
+"""The parts of a process, each run under its Lease until it ends or the Lease is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from temporalio.client import Client
+
+from windlass import __version__
+from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.kube.leases import held
+from windlass.adapters.kube.members import Members
+from windlass.adapters.kube.shard_table import ShardTable
+from windlass.domain.ids import lease_name, member_name
+from windlass.ports.kube import ObjectRef
+from windlass.runtime.packages import PackageLifecycles
+from windlass.temporal.keyring import Keyring
+from windlass.worker.adapters import built
+from windlass.worker.app import ShardServer
+from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector
+from windlass.worker.monitoring import Health
+from windlass.worker.settings import DEFAULT_SHARDS, Settings
+from windlass.worker.shards import ShardKeeper
+from windlass.worker.sweep import sweep
+from windlass.worker.watcher import Watcher
+
+WORKER: Final = "worker"
+WATCHER: Final = "watcher"
+
+STOP_LIMIT: Final = 12.0
+"""Seconds after which an orderly stop ends with work still in flight, well before a kubelet's 30 s: an API server that
+does not answer keeps activities going. What runs is cancelled then and taken up by the next worker."""
+
+WATCH_CHECK: Final = 0.5
+"""Seconds between two looks whether the watcher has listed everything; until then the process is not ready."""
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """What the parts of one process share.
+
+    Attributes:
+        settings: of the process.
+        client: connected to Temporal.
+        keyring: of the installation.
+        identity: of the process; the same after a restart.
+        metrics: of the process.
+        health: of the process; parts report to it.
+    """
+
+    settings: Settings
+    client: Client
+    keyring: Keyring
+    identity: str
+    metrics: Metrics
+    health: Health
+
+    async def work(self, stop: asyncio.Event, serving: asyncio.Event) -> None:
+        """Run the lifecycles of this process's share of the shards while holding its Lease."""
+        settings = self.settings
+        async with AsyncExitStack() as stack:
+            self.health.waits(WORKER, "its Lease")
+            stack.callback(self.health.waits, WORKER, "its Lease")
+            kube = await stack.enter_async_context(self._kube("shards"))
+            await _ensure_namespace(kube, settings.namespace)
+            table = ShardTable(kube, settings.namespace, settings.installation)
+            await _opened(table, settings)
+            members = Members(kube, settings.namespace, settings.installation)
+            member = member_name(settings.installation, self.identity)
+            term = f"{member}/{secrets.token_hex(4)}"
+            await stack.enter_async_context(members.joined(term))
+            serving.set()
+            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            await sweep(adapters.kube, adapters.packages)
+            cache = CacheCollector(settings.data_dir / "packages")
+            self.metrics.registry.register(cache)
+            stack.callback(self.metrics.registry.unregister, cache)
+            server = ShardServer(self.client, settings, self.keyring, adapters, self.metrics)
+            keeper = ShardKeeper(
+                term=term,
+                table=table,
+                members=members,
+                serve=server,
+                metrics=self.metrics,
+                settled=lambda: self.health.ready(WORKER),
+            )
+            _log.info(
+                "worker started", installation=settings.installation, member=member, data_dir=str(settings.data_dir)
+            )
+            await _limited(keeper.run(stop), stop)
+
+    async def watch(self, serving: asyncio.Event) -> None:
+        """Watch while holding the watcher's Lease; who waits for it stands by."""
+        del serving  # a watcher is cancelled when it is to stop: it has nothing to finish
+        settings = self.settings
+        self.health.waits(WATCHER, "the cluster")
+        async with self._kube(WATCHER) as kube:
+            await _ensure_namespace(kube, settings.namespace)
+            shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
+            self.health.ready(WATCHER)
+            async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
+                watcher = Watcher(
+                    kube=kube,
+                    lifecycles=PackageLifecycles(
+                        self.client, installation=settings.installation, shards=shards, limits=settings.limits
+                    ),
+                    installation=settings.installation,
+                    digest_key=self.keyring.digest_key,
+                    resync=settings.resync,
+                    jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
+                    metrics=self.metrics,
+                )
+                _log.info("watcher started", installation=settings.installation)
+                await self._watching(watcher)
+
+    async def _watching(self, watcher: Watcher) -> None:
+        """Run the watcher, and say whether it is synced."""
+        packages = PackagesCollector(watcher.packages)
+        self.metrics.registry.register(packages)
+        self.metrics.watching.set(1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(watcher.run())
+                while watcher.missing:
+                    self.health.waits(WATCHER, f"the list of {watcher.missing}")
+                    await asyncio.sleep(WATCH_CHECK)
+                self.health.ready(WATCHER)
+        finally:
+            self.metrics.watching.set(0)
+            self.metrics.registry.unregister(packages)
+
+    def _kube(self, role: str) -> KubeClient:
+        return KubeClient.from_kubeconfig(
+            self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
+        )
+
+
+async def _limited(work: Coroutine[None, None, None], stop: asyncio.Event) -> None:
+    """Await ``work``; cancel it when it has not ended `STOP_LIMIT` after ``stop``."""
+    limit = asyncio.timeout(None)
+
+    async def limited() -> None:
+        await stop.wait()
+        _log.info("worker stopping")
+        limit.reschedule(asyncio.get_running_loop().time() + STOP_LIMIT)
+
+    stopping = asyncio.create_task(limited())
+    try:
+        async with limit:
+            await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        _log.warning("worker stopped with work in flight, which the next one takes up", seconds=STOP_LIMIT)
+    else:
+        _log.info("worker stopped")
+    finally:
+        stopping.cancel()
+
+
+async def _opened(table: ShardTable, settings: Settings) -> int:
+    """Return the number of shards; a new installation gets the one that is asked for, or the usual one."""
+    opened = await table.open(settings.shards or DEFAULT_SHARDS, fixed=settings.shards is not None)
+    return opened.count
+
+
+async def _ensure_namespace(kube: KubeClient, name: str) -> None:
+    if await kube.get(ObjectRef(api_version="v1", kind="Namespace", name=name)) is None:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await kube.apply(namespace, field_manager="windlass")
