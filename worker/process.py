@@ -80,9 +80,9 @@ class Process:
             serving.set()
             adapters = await stack.enter_async_context(built(settings, self.keyring))
             await sweep(adapters.kube, adapters.packages)
-            cache = CacheCollector(settings.data_dir / "packages")
-            self.metrics.registry.register(cache)
-            stack.callback(self.metrics.registry.unregister, cache)
+            for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
+                self.metrics.registry.register(collector)
+                stack.callback(self.metrics.registry.unregister, collector)
             server = ShardServer(self.client, settings, self.keyring, adapters, self.metrics)
             keeper = ShardKeeper(
                 term=term,
