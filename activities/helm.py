@@ -61,8 +61,8 @@ class HelmActivities:
             wanted = self._wanted(request, content, values)
             # Written down before the attempt: a half-made release must be found even if all else is lost.
             released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)
-            state = await self._contents.save(
-                request.key, state, state.record.model_copy(update={"released": released})
+            state = await self._contents.update(
+                request.key, request.uid, state.ref, lambda record: record.model_copy(update={"released": released})
             )
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Contents
+from windlass.activities.content import VALUES_ROOT, Contents
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs, repository_for
 from windlass.activities.observe import object_ref
@@ -27,13 +27,13 @@ from windlass.domain.definition import check_kind
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import FINALIZER, hook_account_name
 from windlass.domain.lifecycle import Loaded
-from windlass.domain.package import Hook
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import check_settings
-from windlass.ports.hooks import HookAccess, Hooks
+from windlass.ports.hooks import HookAccess
 from windlass.ports.kube import Kube
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
+from windlass.ports.watches import HookWatches
 
 
 class PackageActivities:
@@ -45,7 +45,8 @@ class PackageActivities:
         kube: Kube,
         packages: Packages,
         records: Records,
-        hooks: Hooks,
+        discovery: HookDiscovery,
+        watches: HookWatches,
         access: HookAccess,
         contents: Contents,
         digest_key: bytes,
@@ -53,11 +54,11 @@ class PackageActivities:
         self._kube = kube
         self._packages = packages
         self._records = records
-        self._hooks = hooks
+        self._discovery = discovery
+        self._watches = watches
         self._access = access
         self._contents = contents
         self._digest_key = digest_key
-        self._discovered: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
 
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
@@ -99,7 +100,7 @@ class PackageActivities:
         record = state.record.model_copy(update={"artifact": request.artifact})
         if state.record.artifact != request.artifact:
             # Patches are values that the old version's hooks worked out: the new version's hooks run anew.
-            record = record.model_copy(update={"patches": (), "config_patches": ()})
+            record = record.model_copy(update={"patches": (), "config_patches": (), "watched": None})
         return RecordResult(record=(await self._contents.save(request.key, state, record)).ref)
 
     @activity.defn(name="package.load")
@@ -107,15 +108,7 @@ class PackageActivities:
         """Read the package and ask its hooks for their bindings."""
         content = await self._contents.ensure(request.artifact)
         check_kind(content.package.definition, request.key.kind)
-        digest = request.artifact.digest
-        hooks = self._discovered.get(digest)
-        if hooks is None:
-            # Keyed by content: the same files always answer the same.
-            hooks = self._discovered[digest] = await self._hooks.discover(content.root, content.package.hook_files)
-            if len(self._discovered) > PACKAGES_KEPT:
-                self._discovered.popitem(last=False)
-        else:
-            self._discovered.move_to_end(digest)
+        hooks = await self._discovery.hooks_of(content, request.artifact.digest)
         return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
 
     @activity.defn(name="package.apply_settings")
@@ -129,18 +122,22 @@ class PackageActivities:
         state = await self._contents.state(request.key, request.uid, request.record)
         raise_if_invalid(check_settings(content.schemas, settings, concealed=inputs.concealed()))
         digest = inputs.settings_digest(self._digest_key)
-        record = state.record.model_copy(update={"settings": settings, "settings_digest": digest})
-        values = self._contents.values(content, record)
+        applied = {"settings": settings, "settings_digest": digest}
+        values = self._contents.values(content, state.record.model_copy(update=applied))
         if content.schemas.values is not None:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
             raise_if_invalid(found, what="values that follow from the settings")
-        saved = await self._contents.save(request.key, state, record)
+        saved = await self._contents.update(
+            request.key, request.uid, state.ref, lambda record: record.model_copy(update=applied)
+        )
+        values = self._contents.values(content, saved.record)
         return SettingsResult(settings=digest, values=self._contents.digest(values), record=saved.ref)
 
     @activity.defn(name="package.clean_up")
     async def clean_up(self, request: PackageRequest) -> None:
         """Drop what belongs to the package besides its release: files, the hooks' account, the state Secret."""
         key = request.key
+        await self._watches.close(key)
         await self._access.remove(key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
         await self._packages.remove(key.package_id)
         await self._records.delete(key)

@@ -12,6 +12,7 @@ from windlass import __version__
 from windlass.activities.content import Contents
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import KubeEventLog
@@ -23,6 +24,7 @@ from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
 from windlass.ports.hooks import HookAccess, HookPatchers, Hooks
+from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
@@ -41,6 +43,7 @@ class Adapters:
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
         access: makes the identity that hooks act as.
+        jq: runs the filters of hooks.
         patchers: carry out what hooks ask of the cluster, as that identity.
         packages: the cache of package contents.
         records: state Secrets.
@@ -54,6 +57,7 @@ class Adapters:
     readiness: Readiness
     hooks: Hooks
     access: HookAccess
+    jq: Jq
     patchers: HookPatchers
     packages: Packages
     records: Records
@@ -97,6 +101,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             )
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
+        jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages")
         records = RecordStore(kube, keyring.digest_key)
         yield Adapters(
@@ -106,6 +111,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             readiness=KubeReadiness(awaited),
             hooks=hooks,
             access=KubeHookAccess(objects, role=settings.hook_role),
+            jq=jq,
             patchers=KubeHookPatchers(),
             packages=packages,
             records=records,

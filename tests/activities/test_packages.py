@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, package
 
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
 from windlass.contracts.steps import (
     DownloadRequest,
@@ -25,7 +26,8 @@ def activities(bench: Bench) -> PackageActivities:
         kube=bench.kube,
         packages=bench.packages,
         records=bench.records,
-        hooks=bench.hooks,
+        discovery=HookDiscovery(bench.hooks, bench.jq),
+        watches=bench.watches,
         access=bench.access,
         contents=bench.contents,
         digest_key=DIGEST_KEY,

@@ -168,7 +168,7 @@ import asyncio, sys
 from pathlib import Path
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.package import Binding, Hook
-from windlass.ports import HookRun
+from windlass.ports.hooks import HookRun
 
 async def main():
     async with HookRunner(Path(sys.argv[1]), environment={"PATH": sys.argv[3]}) as runner:
