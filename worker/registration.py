@@ -6,11 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windlass.activities.cleaning import CleaningActivities
+from windlass.activities.discovery import HookDiscovery
+from windlass.activities.event_hooks import EventHookActivities
 from windlass.activities.helm import HelmActivities
+from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.packages import PackageActivities
 from windlass.activities.status import StatusActivities
+from windlass.ports.watches import HookWatches
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
@@ -39,18 +44,22 @@ class Activities:
         return self.lifecycle + self.helm + self.hooks
 
 
-def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Activities:
-    """Make the activities over ``adapters``."""
+def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
+    """Make the activities over ``adapters``; ``watches`` are those of this process."""
     observe = ObserveActivities(adapters.kube, adapters.records, keyring.digest_key)
     package = PackageActivities(
         kube=adapters.kube,
         packages=adapters.packages,
-        records=adapters.records,
-        hooks=adapters.hooks,
-        access=adapters.access,
-        metrics=adapters.hook_metrics,
+        discovery=HookDiscovery(adapters.hooks, adapters.jq),
         contents=adapters.contents,
         digest_key=keyring.digest_key,
+    )
+    cleaning = CleaningActivities(
+        packages=adapters.packages,
+        records=adapters.records,
+        watches=watches,
+        access=adapters.access,
+        metrics=adapters.hook_metrics,
     )
     release = HelmActivities(
         kube=adapters.kube,
@@ -60,13 +69,15 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         clock=adapters.clock,
         digest_key=keyring.digest_key,
     )
-    hook = HookActivities(
+    runs = HookRuns(
         hooks=adapters.hooks,
         access=adapters.access,
         patchers=adapters.patchers,
         metrics=adapters.hook_metrics,
         contents=adapters.contents,
     )
+    hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -77,12 +88,14 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
             package.install,
             package.load,
             package.apply_settings,
-            package.clean_up,
+            cleaning.clean_up,
+            event.watch,
+            event.unwatch,
             status.write,
         ),
         helm=(
             release.upgrade_release,
             release.uninstall_release,
         ),
-        hooks=(hook.run,),
+        hooks=(hook.run, event.run_events),
     )

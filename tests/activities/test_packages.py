@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, package
 
+from windlass.activities.cleaning import CleaningActivities
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
 from windlass.contracts.steps import (
     DownloadRequest,
@@ -24,10 +26,7 @@ def activities(bench: Bench) -> PackageActivities:
     return PackageActivities(
         kube=bench.kube,
         packages=bench.packages,
-        records=bench.records,
-        hooks=bench.hooks,
-        access=bench.access,
-        metrics=bench.metrics,
+        discovery=HookDiscovery(bench.hooks, bench.jq),
         contents=bench.contents,
         digest_key=DIGEST_KEY,
     )
@@ -241,6 +240,13 @@ async def test_cleaning_up_drops_files_account_and_record_and_may_be_repeated() 
     bench.records.put(artifact=ARTIFACT)
     bench.packages.installed["prod.web"] = ARTIFACT.digest
     bench.access.accounts.add(("prod", hook_account_name(KEY)))
+    cleaning = CleaningActivities(
+        packages=bench.packages,
+        records=bench.records,
+        watches=bench.watches,
+        access=bench.access,
+        metrics=bench.metrics,
+    )
     for _ in range(2):
-        await bench.run(activities(bench).clean_up, PackageRequest(key=KEY))
+        await bench.run(cleaning.clean_up, PackageRequest(key=KEY))
     assert (bench.records.stored, bench.packages.installed, bench.access.accounts) == ({}, {}, set())

@@ -51,9 +51,7 @@ def test_parts_stand_in_columns(width: int, restarts: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_findings_are_folded_in_their_column_with_the_advice_below(width: int) -> None:
-    found = (
-        "1.36.3 (cache: /var/cache/windlass/tools/kube-controller-manager-1.36.3/kube-controller-manager)"
-    )
+    found = "1.36.3 (cache: /var/cache/windlass/tools/kube-controller-manager-1.36.3/kube-controller-manager)"
     findings = [
         Finding(subject="kube-controller-manager", level=Level.OK, found=found, advice="not used: another one"),
         Finding(subject="memory", level=Level.PROBLEM, found="1.0 GiB", advice="more of it " * 9),
