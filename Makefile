@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 
 ONLY ?=
 
-.PHONY: help demo test bench check record-histories fmt setup clean
+.PHONY: help demo test bench pictures check record-histories fmt setup clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -38,6 +38,10 @@ record-histories: ## Record anew the histories that replay tests read, after a c
 	@tools/bootstrap.sh stack
 	@WINDLASS_RECORD_HISTORIES=1 $(BIN)/pytest tests/e2e
 	@git status --short tests/replay/histories
+
+pictures: ## Draw anew the pictures of terminals in docs/images
+	@tools/bootstrap.sh stack
+	@$(BIN)/python docs/images/draw.py --since "A worker" docs/images/demo.svg $(BIN)/windlass demo --once --data-dir "$$(mktemp -d)/demo"
 
 fmt: ## Format the sources and apply safe fixes
 	@tools/bootstrap.sh run
