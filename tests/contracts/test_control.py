@@ -7,7 +7,7 @@ from typing import Any
 
 from windlass.contracts import control as controls
 from windlass.contracts import record as records
-from windlass.contracts.objects import Application, ApplicationStatus
+from windlass.contracts.objects import Application, PackageStatus
 from windlass.contracts.record import PackageRecord, RevisionRecord
 from windlass.domain.lifecycle import Hold, Next, Step
 from windlass.domain.package import Artifact, Source
@@ -28,7 +28,7 @@ WAIT = Next(step=Step.WAIT, hold=Hold.HELD, blocked="Load")
 
 
 def application(control: Control, step: Next = WAIT, *, generation: int = 4) -> Application:
-    status = ApplicationStatus(
+    status = PackageStatus(
         observed_generation=4,
         held=controls.held(control, step),
         breakpoints=[one.value for one in control.breakpoints],
