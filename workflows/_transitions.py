@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.changes import Event, classify
     from windlass.domain.effects import on_done, on_skip
     from windlass.domain.errors import Category, Reason
-    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, OnFailure, Progress, Step
+    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.transitions import Result, begin_removal, done
     from windlass.domain.transitions import events_ran as ran
@@ -54,21 +54,19 @@ def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detai
 
     ``detail`` says what the order is about, as in ``pause before UpgradeRelease``.
     """
-    whole = f"{name} {detail}".rstrip()
-    record = OrderRecord(order=whole, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC))
+    record = OrderRecord(
+        order=name, detail=detail or None, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC)
+    )
     state = state.model_copy(update={"orders": (*state.orders, record)[-ORDERS_KEPT:]})
     why = f": {order.why}" if order.why else ""
-    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {whole}{why}", now)
+    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {record.text}{why}", now)
 
 
 def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
     """Return ``state`` after a look at the object: what is wanted now, and what that does to a failure."""
     before = state
-    control = policy.renewed(before.control, found.desired)
+    control = policy.renewed(before.control, before.desired, found.desired)
     event = classify(before.wanted, policy.effective(found.desired, control))
-    asked = classify(before.desired, found.desired)
-    if asked is not Event.NONE or before.desired.on_failure is not found.desired.on_failure:
-        control = replace(control, held=None)
     failure = before.failure
     if failure is not None:
         if failure.step == OBSERVE or event in FORGIVING:
@@ -250,22 +248,15 @@ def failed(
 
 def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, permanent: bool) -> LifecycleState:
     """Return ``state`` after the policy of the upgrade has decided about a failure."""
-    desired, control = state.desired, state.control
-    decision = policy.verdict(desired, state.progress, control, step.step, strikes=failure.strikes, permanent=permanent)
-    target = policy.last_good(control, desired)
-    if decision is OnFailure.ROLLBACK and target is not None:
-        rejected = Rejected(
-            source=desired.source,
-            settings=desired.settings,
-            step=failure.step,
-            reason=failure.reason,
-            message=failure.message,
-            at=now,
-        )
-        return rolled_back(state, rejected, target, now)
-    if decision is OnFailure.HOLD:
-        held = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
-        state = state.model_copy(update={"control": replace(control, held=held)})
+    before = state.control
+    what = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
+    control = policy.judged(
+        state.desired, state.progress, before, what, step.step, strikes=failure.strikes, permanent=permanent
+    )
+    if control.rejected is not None and control.target is not None and control.rejected is not before.rejected:
+        return rolled_back(state, control.rejected, control.target, now)
+    if control.held is not before.held:
+        state = state.model_copy(update={"control": control})
         return noted(state, "Held", f"{failure.step} waits for retry, rollback or skip", now, warning=True)
     return state
 
