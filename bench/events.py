@@ -133,7 +133,7 @@ async def field(stack: Stack, folder: Path, *, slow: bool = False) -> AsyncGener
         "executeHookOnSynchronization": False,
     }
     config = json.dumps({"configVersion": "v1", "kubernetes": [watched, others]})
-    delay = f'[ -e {trigger} ] && {{ rm {trigger}; sleep {SLOW}; }}\n' if slow else ""
+    delay = f"[ -e {trigger} ] && {{ rm {trigger}; sleep {SLOW}; }}\n" if slow else ""
     hook = (
         f"#!/bin/bash\nif [ \"$1\" = --config ]; then echo '{config}'; exit 0; fi\n"
         f'started=$EPOCHREALTIME\n{delay}echo "$started $EPOCHREALTIME $(<"$BINDING_CONTEXT_PATH")" >> {notes}\n'
@@ -153,7 +153,9 @@ async def field(stack: Stack, folder: Path, *, slow: bool = False) -> AsyncGener
                 "namespace": installation.namespace,
                 "labels": {"app": "others"},
             }
-            await installation.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}})
+            await installation.apply(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+            )
         await installation.application("listens", "listener", "1.0.0")
         await installation.ready("listens", within=WAIT)
         yield Field(installation, notes)
