@@ -70,13 +70,13 @@ class EventHookActivities:
             state = await self._contents.applied(request.key, request.uid, request.record)
             watched = _watched(request, state)
             watch = await self._watches.open(request.key, watched)
+            watch.announce()  # opened by this very run, other queues have something to tell as well
             last = watched.runs.get(request.queue)
             if last is not None and last.run_id == request.run_id:
                 return _now(EventsResult.model_validate(last.result), watch, request.queue, state)
             run = watch.take(request.queue)
             if run is None:
-                watch.done(request.queue)
-                return _now(EventsResult(), watch, request.queue, state)
+                return _done(EventsResult(), watch, request.queue, state)
             beat.details = f"{request.queue}: {run.hook.path}"
             try:
                 result, state = await self._run(request, run, watch, state)
@@ -88,8 +88,7 @@ class EventHookActivities:
                 state = await self._contents.update(
                     request.key, request.uid, state.ref, lambda record: _journalled(request, record, result, watch)
                 )
-            watch.done(request.queue)
-            return _now(result, watch, request.queue, state)
+            return _done(result, watch, request.queue, state)
 
     async def _run(
         self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State
@@ -130,14 +129,14 @@ def _journalled(
     return record.model_copy(update={"watched": watched.model_copy(update=told)})
 
 
+def _done(result: EventsResult, watch: PackageWatch, queue: str, state: State) -> EventsResult:
+    # Reports first: the queue is empty, and the next news are signalled, only when they have been taken as well.
+    reports = (*result.reports, *watch.reports(queue))
+    more = watch.done(queue)
+    return _now(result.model_copy(update={"reports": reports}), watch, queue, state).model_copy(update={"more": more})
+
+
 def _now(result: EventsResult, watch: PackageWatch, queue: str, state: State) -> EventsResult:
     """Return ``result`` with how things stand now."""
-    reports = (*result.reports, *watch.reports(queue))
-    return result.model_copy(
-        update={
-            "more": queue in watch.waiting(),
-            "unsynchronized": watch.unsynchronized(),
-            "reports": reports,
-            "record": state.ref,
-        }
-    )
+    more = watch.waits(queue)
+    return result.model_copy(update={"more": more, "unsynchronized": watch.unsynchronized(), "record": state.ref})

@@ -205,7 +205,7 @@ class HookWatchService:
 
 def hook_watches(adapters: Adapters, client: Client, settings: Settings) -> HookWatchService:
     """Make the watches of this process."""
-    lifecycles = PackageLifecycles(client, installation=settings.installation, shards=settings.shards)
+    lifecycles = PackageLifecycles(client, installation=settings.installation)  # signals go by id
     return HookWatchService(
         kube=adapters.kube,
         access=adapters.access,

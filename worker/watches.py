@@ -196,13 +196,18 @@ class OpenWatch:
 
     def waiting(self) -> tuple[str, ...]:
         """Return the queues in which something waits; see `ports.PackageWatch`."""
-        queues = tuple(sorted(queue for queue, box in self._boxes.items() if box.waits))
-        for queue in queues:
-            self._boxes[queue].signalled = True
-        return queues
+        return tuple(sorted(queue for queue in self._boxes if self.waits(queue)))
+
+    def waits(self, queue: str) -> bool:
+        """Say whether something waits in ``queue``; see `ports.PackageWatch`."""
+        box = self._boxes.get(queue)
+        if box is None or not box.waits:
+            return False
+        box.signalled = True
+        return True
 
     def announce(self) -> None:
-        """Signal every queue in which something waits."""
+        """Signal every queue in which something waits and that nobody has been told of."""
         for queue, box in self._boxes.items():
             if box.waits:
                 self._signal(queue)

@@ -226,10 +226,11 @@ class FakeJq:
 class FakeWatches:
     """The watches of one package, and what waits before its queue ``main``."""
 
-    waits: list[EventRun] = field(default_factory=list[EventRun])
+    waiting_runs: list[EventRun] = field(default_factory=list[EventRun])
     snapshot: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     opened: list[str] = field(default_factory=list[str])
     closed: int = 0
+    announced: int = 0
     told: dict[str, BindingRecord] = field(default_factory=dict[str, BindingRecord])
     reported: tuple[str, ...] = ()
     failure: WindlassError | None = None
@@ -250,17 +251,20 @@ class FakeWatches:
         return self.snapshot
 
     def waiting(self) -> tuple[str, ...]:
-        return ("main",) if self.waits else ()
+        return ("main",) if self.waiting_runs else ()
+
+    def waits(self, queue: str) -> bool:
+        return queue == "main" and bool(self.waiting_runs)
 
     def announce(self) -> None:
-        raise AssertionError("no activity announces")
+        self.announced += 1
 
     def unsynchronized(self) -> int:
         return 0
 
     def take(self, queue: str) -> EventRun | None:
         assert queue == "main"
-        return self.waits[0] if self.waits else None
+        return self.waiting_runs[0] if self.waiting_runs else None
 
     def after(self, queue: str) -> dict[str, BindingRecord]:
         assert queue == "main"
@@ -268,8 +272,8 @@ class FakeWatches:
 
     def done(self, queue: str) -> bool:
         assert queue == "main"
-        del self.waits[:1]
-        return bool(self.waits)
+        del self.waiting_runs[:1]
+        return bool(self.waiting_runs)
 
     def reports(self, queue: str) -> tuple[str, ...]:
         assert queue == "main"

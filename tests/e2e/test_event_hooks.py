@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_package
-from support.running import keep, packages, running, shown
+from support.event_hooks import Journal, drop, labelled, named, put, write
+from support.installation import Installation, condition
+from support.running import events, keep, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.ports.kube import Object
-
-type Run = list[dict[str, Any]]
-"""The binding context of one run."""
 
 
 @pytest.fixture(scope="module")
@@ -24,79 +19,6 @@ async def installation(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -
     """One installation for all tests here."""
     async with running(stack, tmp_path_factory.mktemp("event-hooks")) as made:
         yield made
-
-
-class Journal:
-    """A hook in shell that appends the context of each run to a file, and reads it here."""
-
-    def __init__(self, folder: Path, name: str = "journal") -> None:
-        self.file = folder / name
-
-    def hook(self, *bindings: dict[str, Any], body: str = "", **others: Any) -> str:
-        config = json.dumps({"configVersion": "v1", "kubernetes": list(bindings), **others})
-        return (
-            f"#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'END'\n{config}\nEND\nexit 0; fi\n{body}\n"
-            f'{{ cat "$BINDING_CONTEXT_PATH"; echo; }} >> {self.file}\n'
-        )
-
-    @property
-    def runs(self) -> list[Run]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
-
-    @property
-    def items(self) -> Run:
-        """Everything that was told, run by run."""
-        return [item for run in self.runs for item in run]
-
-    async def reaches(self, count: int, *, within: float = 30) -> list[Run]:
-        """Wait for so many runs."""
-
-        def reached() -> list[Run]:
-            return self.runs if len(self.runs) >= count else []
-
-        return await eventually(reached, within, what=f"{count} runs in {self.file.name}")
-
-    async def told(self, change: str, name: str, *, within: float = 30) -> dict[str, Any]:
-        """Wait for an event of this kind about the object of this name; return the last one."""
-
-        def heard() -> dict[str, Any] | None:
-            found = [one for one in self.items if one.get("watchEvent") == change and named(one) == name]
-            return found[-1] if found else None
-
-        return await eventually(heard, within, what=f"{change} {name}")
-
-
-def named(item: dict[str, Any]) -> str:
-    """Return the name of the object that an item shows."""
-    return item["object"]["metadata"]["name"]
-
-
-def write(installation: Installation, name: str, **hooks: str) -> None:
-    """Write version 1.0.0 of a package of this name with these hooks."""
-    write_package(
-        packages(installation),
-        name,
-        "1.0.0",
-        templates={"config.yaml": CONFIG_MAP},
-        settings=GREETING,
-        hooks={f"{file}.sh": text for file, text in hooks.items()},
-    )
-
-
-async def put(installation: Installation, name: str, app: str, **data: str) -> Object:
-    """Create or change a ConfigMap with the label ``app``."""
-    metadata = {"name": name, "namespace": installation.namespace, "labels": {"app": app}}
-    return await installation.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-
-
-async def drop(installation: Installation, name: str) -> None:
-    """Delete a ConfigMap."""
-    await installation.kube.delete(installation.ref("ConfigMap", name))
-
-
-def labelled(app: str, **more: Any) -> dict[str, Any]:
-    """Return a binding to the ConfigMaps with the label ``app``."""
-    return {"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
 async def test_a_hook_is_told_of_what_exists_and_then_of_every_change(
@@ -177,3 +99,108 @@ async def test_values_that_an_event_changes_are_released(installation: Installat
 
     await eventually(greeted, 30, what="the event's value is released")
     await installation.ready("releases")
+
+
+async def test_members_of_a_group_are_told_together_by_snapshots(installation: Installation, tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    hook = journal.hook(
+        labelled("group-a", name="as", group="both"),
+        labelled("group-b", name="bs", group="both", jqFilter=".data.x", keepFullObjectsInMemory=False),
+        labelled("group-c", name="cs", executeHookOnSynchronization=False, includeSnapshotsFrom=["as"]),
+    )
+    write(installation, "grouping", hook=hook)
+    await put(installation, "ga", "group-a", x="1")
+    await put(installation, "gb", "group-b", x="2")
+    await installation.application("groups", "grouping", "1.0.0")
+    await installation.ready("groups")
+    ((told,),) = journal.runs
+    assert {**told, "snapshots": {}} == {"binding": "bs", "type": "Group", "groupName": "both", "snapshots": {}}
+    assert [named(one) for one in told["snapshots"]["as"]] == ["ga"]
+    assert told["snapshots"]["bs"] == [{"filterResult": "2"}]
+
+    await put(installation, "gc", "group-c", x="3")
+    event = await journal.told("Added", "gc")
+    assert [named(one) for one in event["snapshots"]["as"]] == ["ga"]
+    assert set(event["snapshots"]) == {"as"}
+
+
+async def test_a_slow_queue_holds_up_no_other(installation: Installation, tmp_path: Path) -> None:
+    slow, fast, gate = Journal(tmp_path, "slow"), Journal(tmp_path, "fast"), tmp_path / "gate"
+    body = f"while [ -e {gate} ]; do sleep 0.05; done"
+    write(
+        installation,
+        "queueing",
+        slow=slow.hook(labelled("queued", executeHookOnSynchronization=False, queue="slow"), body=body),
+        fast=fast.hook(labelled("queued", executeHookOnSynchronization=False)),
+    )
+    await installation.application("queues", "queueing", "1.0.0")
+    await installation.ready("queues")
+    gate.touch()
+    await put(installation, "q-one", "queued", x="1")
+    await fast.told("Added", "q-one")
+    for number in range(5):
+        await put(installation, f"q-more-{number}", "queued", x="1")
+    await fast.told("Added", "q-more-4")
+    queues = (await installation.lifecycles.queues(installation.key("queues"))).queues
+    (head,) = queues[f"{installation.namespace}.queues/slow"]
+    assert (head.name, head.running) == ("EventHook", True)
+    assert slow.runs == []
+    gate.unlink()
+    await slow.told("Added", "q-more-4")
+    assert [[named(item) for item in run] for run in slow.runs] == [["q-one"], [f"q-more-{n}" for n in range(5)]]
+
+
+async def test_a_filter_that_loops_is_ended_and_reported_and_the_rest_goes_on(
+    installation: Installation, tmp_path: Path
+) -> None:
+    journal = Journal(tmp_path)
+    looping = 'if .data.x == "loop" then (def f: f; f) else .data.x end'
+    write(installation, "looping", hook=journal.hook(labelled("looped", jqFilter=looping)))
+    await installation.application("loops", "looping", "1.0.0")
+    await installation.ready("loops")
+    await put(installation, "l-bad", "looped", x="loop")
+    await put(installation, "l-good", "looped", x="1")
+    assert (await journal.told("Added", "l-good"))["filterResult"] == "1"
+
+    async def reported() -> bool:
+        return any("l-bad is left out" in one["note"] for one in await events(installation, "loops"))
+
+    await eventually(reported, 30, what="an Event about the object")
+    await put(installation, "l-bad", "looped", x="2")
+    assert (await journal.told("Added", "l-bad"))["filterResult"] == "2"
+
+
+async def test_a_hook_watches_with_its_own_rights_only(installation: Installation, tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    write(installation, "prying", hook=journal.hook({"kind": "ns", "name": "all"}))
+    await installation.application("pries", "prying", "1.0.0")
+    obj = await installation.status("pries", lambda status: status.get("failure"))
+    failure = obj["status"]["failure"]
+    assert (failure["step"], failure["reason"], failure["actor"]) == ("Watch", "Forbidden", "admin")
+    assert failure["message"].startswith("hooks/hook.sh, binding all: ")
+    assert condition(obj, "HooksProcessed")["status"] == "False"
+    await installation.delete("pries")
+    await installation.gone("pries")
+
+
+async def test_a_failing_event_hook_is_seen_tried_again_and_loses_nothing(
+    installation: Installation, tmp_path: Path
+) -> None:
+    journal, broken = Journal(tmp_path), tmp_path / "broken"
+    body = f"[ ! -e {broken} ] || {{ echo out of luck >&2; exit 3; }}"
+    binding = labelled("failed", executeHookOnSynchronization=False)
+    write(installation, "failing", hook=journal.hook(binding, body=body))
+    await installation.application("fails", "failing", "1.0.0")
+    await installation.ready("fails")
+    broken.touch()
+    await put(installation, "x-one", "failed", x="1")
+    obj = await installation.status("fails", lambda status: status.get("failure"))
+    assert obj["status"]["failure"]["reason"] == "EventHookFailed"
+    assert "out of luck" in obj["status"]["failure"]["message"]
+    assert condition(obj, "Ready")["reason"] == "EventHookFailed"
+    await put(installation, "x-two", "failed", x="1")
+    broken.unlink()
+    await journal.told("Added", "x-two")
+    assert [named(item) for item in journal.items] == ["x-one", "x-two"]
+    await installation.status("fails", lambda status: not status.get("failure"))
+    assert condition(await installation.ready("fails"), "HooksProcessed")["status"] == "True"

@@ -31,8 +31,12 @@ class PackageWatch(Protocol):
         """Return the queues in which something waits; who asks sees to it that they are run."""
         ...
 
+    def waits(self, queue: str) -> bool:
+        """Say whether something waits in ``queue``; who asks sees to it that it is run."""
+        ...
+
     def announce(self) -> None:
-        """Signal every queue in which something waits."""
+        """Signal every queue in which something waits and that nobody has been told of."""
         ...
 
     def unsynchronized(self) -> int:
