@@ -12,10 +12,11 @@ from workflows.life import ORDER, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
-from windlass.contracts.lifecycle import PauseOrder, ResumeOrder, RollbackOrder
+from windlass.contracts.lifecycle import Limits, PauseOrder, ResumeOrder, RollbackOrder
 from windlass.contracts.objects import Condition, PackageStatus
+from windlass.contracts.steps import HookRequest
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.lifecycle import OnFailure
+from windlass.domain.lifecycle import OnFailure, Step
 from windlass.domain.package import Binding
 
 pytestmark = pytest.mark.stack
@@ -309,3 +310,34 @@ async def test_a_cancelled_deletion_hook_can_be_skipped(life: Life) -> None:
     assert (await life.lifecycles.skip(life.key, ORDER)).accepted
     assert await life.ended() is WorkflowExecutionStatus.COMPLETED
     assert "uninstall_release" in life.world.steps()
+
+
+async def test_what_is_known_of_failures_is_handed_over(life: Life) -> None:
+    life.limits = Limits(events=30)
+    await good(life, OnFailure.ROLLBACK)
+    first = (await life.handle.describe()).run_id
+    await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("uninstall",)))
+    life.world.fail("helm.upgrade_release", BROKEN)
+    await life.change(source=source("2"))
+    await life.rests("RolledBack")
+    for _ in range(4):
+        await life.change(abandon=False)
+        await life.rests("RolledBack")
+    assert (await life.handle.describe()).run_id != first
+    assert (await life.status()).control.breakpoints == (Step.UNINSTALL_RELEASE,)
+    assert releases(life) == ["upgrade_release 2:s1", "upgrade_release 1:s1"]
+    assert told(life).rejected is not None
+    assert (await life.lifecycles.retry(life.key, ORDER)).accepted
+    assert (await life.rests()).version == "2"
+
+
+async def test_a_hook_that_a_rollback_stops_does_not_lend_its_run_to_another(life: Life) -> None:
+    life.world.hooks = (hook("hooks/a", Binding.BEFORE_HELM),)
+    await good(life, OnFailure.RETRY)
+    hold = life.world.hold("hook.run")
+    await life.change(source=source("2"))
+    await hold.started.wait()
+    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
+    await life.rests("RolledBack")
+    runs = [one.run_id for one in life.world.requests if isinstance(one, HookRequest)]
+    assert len(runs) == len(set(runs)) == 3
