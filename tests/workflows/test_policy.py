@@ -115,6 +115,18 @@ async def test_the_way_back_is_tried_until_it_ends(life: Life) -> None:
     assert releases(life) == ["upgrade_release 2:s1", *["upgrade_release 1:s1"] * 4]
 
 
+async def test_failures_with_other_settings_do_not_count(life: Life) -> None:
+    await good(life, OnFailure.ROLLBACK, attempts=2)
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    hold = life.world.hold("helm.upgrade_release")
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    await life.change(settings="s2")
+    await hold.started.wait()
+    await life.change(settings="s3")
+    assert (await life.rests()).settings == "s3"
+    assert releases(life) == [f"upgrade_release 1:{settings}" for settings in ("s2", "s2", "s3", "s3")]
+
+
 async def test_the_platforms_failures_send_nothing_back(life: Life) -> None:
     await good(life, OnFailure.ROLLBACK, attempts=1)
     down = TransientError(Reason.API_UNAVAILABLE, "the API server restarts")
