@@ -9,8 +9,9 @@ from temporalio import activity
 
 from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Content, Contents, State
 from windlass.activities.heartbeat import heartbeating
-from windlass.activities.inputs import read_inputs, repository_for
+from windlass.activities.inputs import read_inputs
 from windlass.activities.observe import object_ref
+from windlass.activities.repositories import repository_for
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import (
     DownloadRequest,

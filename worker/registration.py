@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windlass.activities.catalog import CatalogActivities
 from windlass.activities.helm import HelmActivities
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
@@ -15,8 +16,9 @@ from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
+from windlass.workflows.repository import RepositoryCatalogWorkflow
 
-WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow,)
+WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow, RepositoryCatalogWorkflow)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +69,13 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         metrics=adapters.hook_metrics,
         contents=adapters.contents,
     )
+    catalog = CatalogActivities(
+        kube=adapters.kube,
+        packages=adapters.packages,
+        clock=adapters.clock,
+        digest_key=keyring.digest_key,
+        ui=settings.ui,
+    )
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -79,6 +88,8 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
             package.apply_settings,
             package.clean_up,
             status.write,
+            catalog.scan,
+            catalog.report_failure,
         ),
         helm=(
             release.upgrade_release,

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from architecture.tree import ROOT, tracked
 
-from windlass.contracts.objects import Application, PackageRepository
+from windlass.contracts.objects import Application
+from windlass.contracts.repositories import PackageRepository
 
 MODELS = {"Application": Application, "PackageRepository": PackageRepository}
 TEMPLATES = re.compile(r"/templates/")

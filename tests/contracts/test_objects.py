@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from windlass.contracts.crds import crd_files, crd_manifests
-from windlass.contracts.objects import Application, PackageRef, PackageRepository, PackageSpec, seconds
+from windlass.contracts.objects import Application, PackageRef, PackageSpec, seconds
+from windlass.contracts.repositories import PackageRepository
 from windlass.domain.package import Source
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"

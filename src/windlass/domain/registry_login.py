@@ -30,6 +30,11 @@ class Login:
     identity: str = field(default="", repr=False)
 
     @property
+    def authorization(self) -> str:
+        """What a web server gets that does not say what it wants: the token if there is one, else user and password."""
+        return f"Bearer {self.token}" if self.token else self.basic
+
+    @property
     def basic(self) -> str:
         """The value of an ``Authorization`` header; empty without user and password."""
         if not self.username and not self.password:

@@ -19,6 +19,7 @@ from support.tls import Identity, identity
 from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import TransientError
 
+
 @dataclass
 class Site:
     """A server that answers discovery with the common name of whoever asks."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,7 +84,12 @@ async def test_a_range_takes_the_newest_tag_that_it_admits(
     for version in ("1.0.0", "1.2.0+build.5", "1.10.0", "2.0.0-rc.1", "2.0.0"):
         await pushed(secured, tmp_path, version, path="range/a")
     repository = secured.repository("range/a")
-    for wanted, exact in {"^1": "1.10.0", "~1.2": "1.2.0+build.5", "*": "2.0.0", "<2.0.0-z, >=2-0": "2.0.0-rc.1"}.items():
+    for wanted, exact in {
+        "^1": "1.10.0",
+        "~1.2": "1.2.0+build.5",
+        "*": "2.0.0",
+        "<2.0.0-z, >=2-0": "2.0.0-rc.1",
+    }.items():
         artifact = await store.resolve(repository, source(wanted))
         assert (wanted, artifact.version) == (wanted, exact)
         assert artifact.source.version == wanted
@@ -123,6 +128,11 @@ async def test_a_certificate_of_an_unknown_authority_is_refused(secured: Running
         await store.resolve(secured.repository("pull/a", broken), source("1.0.0"))
 
 
+async def helm_does(program: Path, *arguments: str | Path) -> None:
+    process = await asyncio.create_subprocess_exec(program, *arguments)
+    assert await process.wait() == 0
+
+
 async def test_helm_pulls_what_was_pushed_and_we_pull_what_helm_pushed(
     secured: RunningRegistry, store: PackageStore, tmp_path: Path
 ) -> None:
@@ -133,7 +143,7 @@ async def test_helm_pulls_what_was_pushed_and_we_pull_what_helm_pushed(
     flags = ["--ca-file", str(ca), "--username", "robot", "--password", "s3cret"]
     await pushed(secured, tmp_path, "1.0.0", path="helm/a")
     url = f"oci://{secured.host}/helm/a"
-    subprocess.run([helm, "pull", f"{url}/webapp", "--version", "1.0.0", *flags, "-d", tmp_path], check=True)
+    await helm_does(helm, "pull", f"{url}/webapp", "--version", "1.0.0", *flags, "-d", tmp_path)
 
     chart = write_tree(
         tmp_path / "plain",
@@ -143,8 +153,8 @@ async def test_helm_pulls_what_was_pushed_and_we_pull_what_helm_pushed(
             "templates/a.yaml": "",
         },
     )
-    subprocess.run([helm, "package", chart, "-d", tmp_path], check=True)
-    subprocess.run([helm, "push", tmp_path / "plain-v0.3.0.tgz", url, *flags], check=True)
+    await helm_does(helm, "package", chart, "-d", tmp_path)
+    await helm_does(helm, "push", tmp_path / "plain-v0.3.0.tgz", url, *flags)
     artifact = await store.resolve(secured.repository("helm/a"), source("0.3.0", "plain"))
     assert artifact.version == "0.3.0"
     found = await store.load(artifact.digest)

@@ -111,7 +111,7 @@ async def test_a_wrong_repository(store: PackageStore, spec: dict[str, Any]) -> 
 async def test_names_never_become_paths_elsewhere(
     store: PackageStore, repository: Repository, package: str, number: str
 ) -> None:
-    with pytest.raises(PermanentError, match="spec.package"):
+    with pytest.raises(PermanentError, match=r"spec\.package"):
         await store.resolve(repository, Source(repository="repo", package=package, version=number))
 
 

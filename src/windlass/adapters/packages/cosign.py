@@ -2,8 +2,8 @@
 
 The format is that of github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md: the image ``<name>:sha256-<hex>.sig`` has one
 layer for each signature. The layer's blob is the payload ("simple signing" of github.com/containers/image), which names
-the digest of the signed manifest; the annotation `SIGNATURE` holds the base64 of an ECDSA signature (P-256, SHA-256) over
-the payload's bytes.
+the digest of the signed manifest; the annotation `SIGNATURE` holds the base64 of an ECDSA signature (P-256, SHA-256)
+over the payload's bytes.
 """
 
 from __future__ import annotations

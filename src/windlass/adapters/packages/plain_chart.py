@@ -1,7 +1,7 @@
 """Plain Helm charts: folders with a ``Chart.yaml`` and nothing of ours. They are packages without hooks.
 
-Whatever a chart's author put there stays as it is: ``values.yaml`` is not unwrapped, ``hooks/`` and ``openapi/`` are the
-chart's own affair, any settings are taken, and ``values.schema.json`` is what Helm holds the values against.
+Whatever a chart's author put there stays as it is: ``values.yaml`` is not unwrapped, ``hooks/`` and ``openapi/`` are
+the chart's own affair, any settings are taken, and ``values.schema.json`` is what Helm holds the values against.
 """
 
 from __future__ import annotations

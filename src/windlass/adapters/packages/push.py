@@ -45,11 +45,7 @@ async def push(repository: Repository, package: Path, limits: Limits | None = No
     bounds = limits or Limits()
     remote = remote_of(repository)
     with tempfile.TemporaryDirectory(prefix="windlass-push-") as folder:
-        root = package
-        if package.is_file():
-            target = Path(folder, "content")
-            target.mkdir()
-            root = await asyncio.to_thread(unpack, package, target, bounds)
+        root = await asyncio.to_thread(_folder, package, Path(folder, "content"), bounds)
         packed = await asyncio.to_thread(pack, root, Path(folder, "packed"), bounds, top=True)
         definition = loader.load(root).definition
         chart = loader.has_chart(root)
@@ -81,6 +77,13 @@ async def push(repository: Repository, package: Path, limits: Limits | None = No
             )
     reference = f"{remote.url}/{definition.name}:{tag_of(definition.version)}"
     return Pushed(reference=reference, manifest=manifest, digest=packed.digest)
+
+
+def _folder(package: Path, target: Path, limits: Limits) -> Path:
+    if not package.is_file():
+        return package
+    target.mkdir()
+    return unpack(package, target, limits)
 
 
 @asynccontextmanager

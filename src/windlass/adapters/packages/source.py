@@ -13,7 +13,6 @@ from windlass.adapters.packages.transport import FetchLimits, connected
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.ports.packages import Offer, Repository
 
-
 _HUB: Final = frozenset({"docker.io", "index.docker.io"})
 """Names of Docker's own registry, which answers under another one."""
 

@@ -39,7 +39,7 @@ class HelmSource:
         self._transport = transport
         self._web = web
         self._limits = limits
-        self._login = repository.access.login.basic if repository.access.login else ""
+        self._login = repository.access.login.authorization if repository.access.login else ""
         self._entries: dict[str, Any] | None = None
 
     async def versions(self, package: str) -> Sequence[Found]:

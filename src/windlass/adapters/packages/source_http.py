@@ -34,7 +34,7 @@ class HttpSource:
         self._forms = (web,) if "{version}" in web else tuple(f"{web}/{form}" for form in _FORMS)
         self._web = web
         self._limits = limits
-        self._login = repository.access.login.basic if repository.access.login else ""
+        self._login = repository.access.login.authorization if repository.access.login else ""
 
     async def versions(self, package: str) -> Sequence[Found]:
         """Refuse: a web server does not list its files."""

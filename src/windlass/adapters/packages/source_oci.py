@@ -29,6 +29,7 @@ ARCHIVES: Final = (
 )
 """Media types of layers that are taken for a package; the first of them that is there."""
 
+
 def make(repository: Repository, transport: Transport, remote: Remote, limits: Limits) -> OciSource:
     """Build the source; ``remote`` is where the object says."""
     registry, path = registry_at(repository, transport, remote)
@@ -80,9 +81,7 @@ class OciSource:
         if found.digest and manifest.digest != found.digest:
             raise mismatch(self._repository, f"{package} {found.version}", found.digest, manifest.digest)
         if self._repository.spec.get("verify"):
-            await cosign.verify(
-                self._registry, self._name(package), manifest.digest, self._repository.access.trusted
-            )
+            await cosign.verify(self._registry, self._name(package), manifest.digest, self._repository.access.trusted)
         layer = self._layer(package, manifest)
         archive = scratch / f"{package}-{found.version}.tgz"
         await self._registry.fetch(self._name(package), layer, archive, limit=self._limits.packed)

@@ -288,9 +288,7 @@ async def connected(
         # Some servers take a .tgz for a compressed .tar: what is asked for are the bytes as they are stored.
         headers={"User-Agent": f"windlass/{__version__}", "Accept-Encoding": "identity"},
     ) as session:
-        yield Transport(
-            session, where=where, origin=URL(origin), access=access, insecure=insecure, limits=limits
-        )
+        yield Transport(session, where=where, origin=URL(origin), access=access, insecure=insecure, limits=limits)
 
 
 async def _body(data: bytes | Path | None) -> bytes | None:
