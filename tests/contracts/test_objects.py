@@ -144,4 +144,4 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 def test_a_repository_of_another_kind_is_refused() -> None:
     with pytest.raises(ValidationError):
-        PackageRepository.model_validate({"kind": "PackageRepository", "spec": {"kind": "oci"}})
+        PackageRepository.model_validate({"kind": "PackageRepository", "spec": {"kind": "ftp"}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
@@ -14,13 +15,15 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from temporalio.service import RPCError
 
 from support.installation import Installation, condition, write_greeter, write_package
 from support.packages import tgz_of
 from support.registry import PASSWORD, USER, RunningRegistry, registry
+from support.running import keep, keep_workflow
 from support.waiting import eventually
 from windlass.adapters.packages.push import push
-from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, MODULE_NAMESPACE
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, MODULE_NAMESPACE, repository_workflow_id
 from windlass.ports.kube import Object, ObjectRef
 
 
@@ -37,6 +40,9 @@ async def clean(installation: Installation) -> AsyncIterator[None]:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MODULE_NAMESPACE}}, field_manager="tests"
     )
     yield
+    catalog = repository_workflow_id(installation.name, f"repo-{installation.name}")
+    with contextlib.suppress(RPCError):  # it may have ended, or never begun
+        await installation.client.get_workflow_handle(catalog).terminate("end of test")
     for kind in ("login", "tls"):
         await installation.kube.delete(
             ObjectRef(api_version="v1", kind="Secret", namespace=MODULE_NAMESPACE, name=f"{kind}-{installation.name}")
@@ -168,6 +174,7 @@ async def test_a_range_follows_a_helm_repository(installation: Installation, tmp
         obj = await installation.ready("one", "1.2.0")
         assert (await shown(installation))["version"] == "1.2.0"
         assert obj["status"]["digest"] != pinned
+        await keep(installation, "one", "range-moves")
 
         await installation.application("one", "greeter", "~1.1")
         await installation.ready("one", "1.1.0")
@@ -247,3 +254,30 @@ async def test_a_folder_has_a_status_too_and_the_catalog_ends_with_the_object(
         return (await handle.describe()).status is not None and (await handle.describe()).status.name == "COMPLETED"
 
     await eventually(ended, 20, what="the catalog has ended")
+    await keep_workflow(installation, handle.id, "repository-scans")
+
+
+async def test_a_catalog_recovers_and_hands_over(installation: Installation, tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    name = await repository(installation, kind="file", file={"path": str(folder)}, interval="1s")
+    installation.start(WINDLASS_CONTINUE_AFTER_EVENTS="30")
+    await scanned(installation, ready="False", reason="DownloadFailed")
+    write_greeter(folder, "1.0.0")
+    obj = await scanned(installation, ready="True", count=1)
+    assert "failure" not in obj["status"]
+    handle = installation.client.get_workflow_handle(f"{installation.name}/repository/{name}")
+    first = obj["status"]["workflow"]["runId"]
+    await keep_workflow(installation, handle.id, "repository-failure-and-recovery", first)
+
+    async def handed_over() -> bool:
+        return (await handle.describe()).run_id != first
+
+    await eventually(handed_over, 40, what="the next run has taken over")
+    write_greeter(folder, "1.1.0")
+
+    async def grown() -> bool:
+        obj = await scanned(installation, ready="True")
+        return bool(obj["status"]["packages"][0]["versions"] == 2)
+
+    await eventually(grown, 20)
+    await keep_workflow(installation, handle.id, "repository-continued")

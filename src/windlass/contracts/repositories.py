@@ -29,7 +29,7 @@ _AUTHORITY: Final = r"[^/@\s?#]+"
 _WEB_PATTERN: Final = rf"^https?://{_AUTHORITY}(/[^\s?#]*)?$"
 _OCI_PATTERN: Final = rf"^oci://{_AUTHORITY}(/[a-z0-9]+([._/-]+[a-z0-9]+)*)?/?$"
 
-_HTTPS: Final = {
+_HTTPS: Final[dict[str, Any]] = {
     "x-kubernetes-validations": [
         {
             "rule": "self.url.startsWith('https://') || (has(self.insecure) && self.insecure)",

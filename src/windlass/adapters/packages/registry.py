@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from windlass.adapters.packages.transport import Answer, Transport
@@ -298,7 +298,7 @@ class Registry:
         )
 
     def _blob(self, what: str, layer: Any) -> Blob:
-        entry = cast("dict[str, Any]", layer) if is_object(layer) else {}
+        entry = layer if is_object(layer) else {}
         digest, size = entry.get("digest"), entry.get("size")
         annotations = entry.get("annotations")
         if not isinstance(digest, str) or DIGEST.fullmatch(digest) is None or not isinstance(size, int) or size < 0:

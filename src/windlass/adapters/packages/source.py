@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, cast
+from typing import Any, Final, NoReturn, Protocol
 
 from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.transport import FetchLimits, connected
+from windlass.domain.documents import is_object
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.ports.packages import Offer, Repository
 
@@ -106,7 +107,7 @@ def remote_of(repository: Repository) -> Remote:
     """
     kind = str(repository.spec.get("kind"))
     section = repository.spec.get(kind)
-    entry = cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else {}
+    entry: Mapping[str, Any] = section if is_object(section) else {}
     url, insecure = entry.get("url"), entry.get("insecure") is True
     if not isinstance(url, str):
         refuse_spec(repository, f"spec.{kind}.url is missing")

@@ -49,15 +49,16 @@ class HelmSource:
         for entry in listed if is_list(listed) else []:
             if not is_object(entry):
                 continue
-            version, urls = canonical(str(entry.get("version"))), entry.get("urls")
-            if version is None or not is_list(urls) or not urls:
+            version, url, digest = _text(entry.get("version")), _first(entry.get("urls")), _text(entry.get("digest"))
+            exact = canonical(version)
+            if exact is None or not url:
                 continue
-            digest = str(entry.get("digest") or "").removeprefix("sha256:")
+            digest = digest.removeprefix("sha256:")
             found.setdefault(
-                version,
+                exact,
                 Found(
-                    version=version,
-                    locator=urljoin(f"{self._web}/", str(urls[0])),
+                    version=exact,
+                    locator=urljoin(f"{self._web}/", url),
                     digest=f"sha256:{digest}" if _HEX.fullmatch(digest) else "",
                 ),
             )
@@ -121,19 +122,22 @@ class HelmSource:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads numbers and dates as the texts they are (version ``1.10`` must not become 1.1), and refuses aliases.
+    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1.
 
-    `windlass.domain.documents` reads what packages hold, with a limit far below the size of a public index; no tool
-    writes aliases into one, so that refusing them is what keeps a bomb away here.
+    `windlass.domain.documents` reads what packages hold, with a limit far below the size of a public index. Aliases are
+    shared here and never expanded, so that a bomb of them stays as small as it is written.
     """
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
-            raise ValueError("aliases are not allowed")
-        return super().compose_node(parent, index)
 
 
 _Loader.yaml_implicit_resolvers = {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _first(value: Any) -> str:
+    return _text(value[0]) if is_list(value) and value else ""
 
 
 def _parse(body: bytes) -> Any:
