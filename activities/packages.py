@@ -152,7 +152,7 @@ class PackageActivities:
             raise PermanentError(
                 Reason.REVISION_LOST,
                 f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
-                f"settings of the good release of version {request.artifact.source.version}",
+                f"settings of the good release of version {request.artifact.exact}",
                 hint="order `rollback --to` another revision, or change the object to what shall run",
                 actor=Actor.USER,
             )

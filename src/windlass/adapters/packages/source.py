@@ -72,6 +72,8 @@ async def opened(repository: Repository, limits: Limits, fetch: FetchLimits) -> 
     from windlass.adapters.packages import source_file, source_helm, source_http, source_oci  # noqa: PLC0415 - they name what stands above
 
     kind = repository.spec.get("kind")
+    if repository.spec.get("verify") and kind != "oci":
+        refuse_spec(repository, "spec.verify is for kind oci only")
     if kind == "file":
         yield source_file.FileSource(repository)
         return
