@@ -77,7 +77,7 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in inherited.items()
-        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_")) and name != "KUBECONFIG"
+        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_", "REGISTRY_")) and name != "KUBECONFIG"
     }
 
 
