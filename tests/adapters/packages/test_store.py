@@ -301,3 +301,17 @@ async def test_a_failed_fill_leaves_nothing(store: PackageStore, repository: Rep
     with pytest.raises(PermanentError, match=r"1\.0\.0\.tgz is not a whole gzipped tar"):
         await store.resolve(repository, SOURCE)
     assert [path.name for path in store._cache._root.iterdir()] == [".lock"]
+
+
+async def test_a_range_takes_the_newest_folder_or_archive(
+    store: PackageStore, repository: Repository, folder: Path
+) -> None:
+    assert (await fetched(store, repository, version("^1"))).version == "1.1.0"
+    tgz_of(folder / "webapp-1.2.0.tgz", write_tree(folder.parent / "new", files("1.2.0")), top="webapp")
+    artifact = await fetched(store, repository, version("^1"))
+    assert (artifact.version, artifact.source.version) == ("1.2.0", "^1")
+    assert (await store.load(artifact.digest)).definition.version == "1.2.0"
+    [offer] = await store.scan(repository, [])
+    assert offer.versions == ("1.0.0", "1.1.0", "1.2.0")
+    with pytest.raises(PermanentError, match="knows no digests"):
+        await store.resolve(repository, version(f"1.0.0@sha256:{'0' * 64}"))

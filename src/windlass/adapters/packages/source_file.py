@@ -39,8 +39,7 @@ class FileSource:
 
     async def versions(self, package: str) -> Sequence[Found]:
         """Return every folder and archive that is a version of the package."""
-        names = await asyncio.to_thread(self._versions, package)
-        return [Found(version=name, locator="") for name in names]
+        return await asyncio.to_thread(self._all, package)
 
     async def find(self, package: str, version: str, digest: str) -> Found | None:
         """Return one version; a folder has no digest to ask for."""
@@ -75,6 +74,10 @@ class FileSource:
         inside = self._root / package / f"{version}{ARCHIVE}"
         beside = self._root / f"{package}-{version}{ARCHIVE}"
         return next((archive for archive in (inside, beside) if archive.is_file()), None)
+
+    def _all(self, package: str) -> list[Found]:
+        found = [(version, self._find(package, version)) for version in self._versions(package)]
+        return [Found(version=version, locator=str(path)) for version, path in found if path is not None]
 
     def _versions(self, package: str) -> list[str]:
         self._present()
