@@ -9,12 +9,14 @@ BIN := .venv/bin
 TYPES := .venv-types/bin
 PYTEST_ARGS ?=
 
-.PHONY: help demo test check record-histories fmt setup clean
+ONLY ?=
+
+.PHONY: help demo test bench pictures check record-histories fmt setup clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 	@printf '\nmake demo ONCE=1 stops the stack again and exits 0 only if every step was seen.\n'
-	@printf 'make test PYTEST_ARGS="-k NAME" runs some of the tests.\n'
+	@printf 'make test PYTEST_ARGS="-k NAME" runs some of the tests; make bench ONLY=install_100,idle_200 measures some.\n'
 
 demo: ## Start a stack and watch packages live a whole life on it
 	@tools/bootstrap.sh stack
@@ -24,6 +26,10 @@ test: ## Run all tests on an embedded stack
 	@tools/bootstrap.sh stack
 	@$(BIN)/pytest $(PYTEST_ARGS)
 
+bench: ## Measure, beside plain helm; writes bench/results/latest.json; ONLY=names, RUNS=number
+	@tools/bootstrap.sh stack
+	@PYTHONPATH=tests $(BIN)/python bench --only "$(ONLY)" $(if $(RUNS),--runs $(RUNS))
+
 check: ## Lint, formatting, types of the installed artefact, import rules
 	@tools/bootstrap.sh types
 	@tools/check.sh
@@ -32,6 +38,10 @@ record-histories: ## Record anew the histories that replay tests read, after a c
 	@tools/bootstrap.sh stack
 	@WINDLASS_RECORD_HISTORIES=1 $(BIN)/pytest tests/e2e
 	@git status --short tests/replay/histories
+
+pictures: ## Draw anew the pictures of terminals in docs/images
+	@tools/bootstrap.sh stack
+	@$(BIN)/python docs/images/draw.py --since "A worker" docs/images/demo.svg $(BIN)/windlass demo --once --data-dir "$$(mktemp -d)/demo"
 
 fmt: ## Format the sources and apply safe fixes
 	@tools/bootstrap.sh run

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from windlass.activities.repositories import repository_for
 from windlass.contracts.record import PackageRecord, RecordRef
@@ -25,6 +28,9 @@ VALUES_ROOT: Final = "values"
 
 PACKAGES_KEPT: Final = 500
 """Contents whose schemas, and whose hooks, a worker keeps prepared; those it has not used for longest go first."""
+
+UPDATE_ATTEMPTS: Final = 4
+"""Tries of a change to a record that somebody else changes at the same time."""
 
 RECORDS_KEPT: Final = 1000
 """Records kept in memory between the steps of one pass."""
@@ -60,6 +66,7 @@ class Contents:
         self._records = records
         self._digest_key = digest_key
         self._schemas: OrderedDict[str, Schemas] = OrderedDict()
+        self._turns: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
         self._stored: OrderedDict[PackageKey, tuple[PackageRecord, RecordRef]] = OrderedDict()
 
     async def ensure(self, artifact: Artifact) -> Content:
@@ -108,6 +115,28 @@ class Contents:
         if len(self._stored) > RECORDS_KEPT:
             self._stored.popitem(last=False)
         return State(record=record, ref=ref)
+
+    async def update(
+        self, key: PackageKey, uid: str, expected: RecordRef | None, change: Callable[[PackageRecord], PackageRecord]
+    ) -> State:
+        """Store what ``change`` makes of the newest record; hooks of several queues and a release write the same one.
+
+        ``change`` may be called again, with another record: it must not do anything else.
+
+        Raises:
+            TransientError: API_CONFLICT, others keep storing other ones.
+        """
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            attempt = 0
+            while True:
+                attempt += 1
+                stored = self._stored.get(key)
+                state = await self.state(key, uid, stored[1] if stored else expected)
+                try:
+                    return await self.save(key, state, change(state.record))
+                except TransientError as error:
+                    if error.reason is not Reason.API_CONFLICT or attempt == UPDATE_ATTEMPTS:
+                        raise
 
     async def applied(self, key: PackageKey, uid: str, expected: RecordRef | None) -> State:
         """Return the record for a step that needs the applied settings.

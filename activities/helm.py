@@ -55,9 +55,13 @@ class HelmActivities:
             values = self._contents.values(content, state.record)
             digest = self._contents.digest(values)
             # What the release is made from is kept: it may prove good, and then be gone back to.
-            record = state.record.with_revision(_revision(request, state.record), keep=request.keep)
             if not content.package.has_chart:
-                state = await self._contents.save(request.key, state, record)
+                state = await self._contents.update(
+                    request.key,
+                    request.uid,
+                    state.ref,
+                    lambda record: record.with_revision(_revision(request, record), keep=request.keep),
+                )
                 return ReleaseResult(action="none", values=digest, record=state.ref)
             if content.schemas.helm is not None:
                 found = validate(values, content.schemas.helm, root=VALUES_ROOT, concealed=values)
@@ -65,7 +69,14 @@ class HelmActivities:
             wanted = self._wanted(request, content, values)
             # Written down before the attempt: a half-made release must be found even if all else is lost.
             released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)
-            state = await self._contents.save(request.key, state, record.model_copy(update={"released": released}))
+            state = await self._contents.update(
+                request.key,
+                request.uid,
+                state.ref,
+                lambda record: record.with_revision(_revision(request, record), keep=request.keep).model_copy(
+                    update={"released": released}
+                ),
+            )
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True

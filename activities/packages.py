@@ -1,18 +1,17 @@
-"""Steps that concern the package itself: finalizer, content, settings, and cleaning up."""
+"""Steps that concern the package itself: finalizer, content and settings."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import PACKAGES_KEPT, VALUES_ROOT, Content, Contents, State
+from windlass.activities.content import VALUES_ROOT, Content, Contents, State
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import read_inputs
 from windlass.activities.observe import object_ref
 from windlass.activities.repositories import repository_for
-from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
@@ -20,23 +19,18 @@ from windlass.contracts.steps import (
     InstallRequest,
     LoadRequest,
     LoadResult,
-    PackageRequest,
     RecordResult,
     SettingsRequest,
     SettingsResult,
 )
 from windlass.domain.definition import check_kind
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.ids import FINALIZER, hook_account_name, record_name
+from windlass.domain.ids import FINALIZER, record_name
 from windlass.domain.lifecycle import Loaded
-from windlass.domain.package import Hook
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import check_settings
-from windlass.ports.hooks import HookAccess, Hooks
 from windlass.ports.kube import Kube
-from windlass.ports.metrics import HookMetrics
 from windlass.ports.packages import Packages
-from windlass.ports.records import Records
 
 
 class PackageActivities:
@@ -47,22 +41,15 @@ class PackageActivities:
         *,
         kube: Kube,
         packages: Packages,
-        records: Records,
-        hooks: Hooks,
-        access: HookAccess,
-        metrics: HookMetrics,
+        discovery: HookDiscovery,
         contents: Contents,
         digest_key: bytes,
     ) -> None:
         self._kube = kube
         self._packages = packages
-        self._records = records
-        self._hooks = hooks
-        self._access = access
-        self._metrics = metrics
+        self._discovery = discovery
         self._contents = contents
         self._digest_key = digest_key
-        self._discovered: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
 
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
@@ -104,7 +91,7 @@ class PackageActivities:
         record = state.record.model_copy(update={"artifact": request.artifact})
         if state.record.artifact != request.artifact:
             # Patches are values that the old version's hooks worked out: the new version's hooks run anew.
-            record = record.model_copy(update={"patches": (), "config_patches": ()})
+            record = record.model_copy(update={"patches": (), "config_patches": (), "watched": None})
         return RecordResult(record=(await self._contents.save(request.key, state, record)).ref)
 
     @activity.defn(name="package.load")
@@ -112,15 +99,7 @@ class PackageActivities:
         """Read the package and ask its hooks for their bindings."""
         content = await self._contents.ensure(request.artifact)
         check_kind(content.package.definition, request.key.kind)
-        digest = request.artifact.digest
-        hooks = self._discovered.get(digest)
-        if hooks is None:
-            # Keyed by content: the same files always answer the same.
-            hooks = self._discovered[digest] = await self._hooks.discover(content.root, content.package.hook_files)
-            if len(self._discovered) > PACKAGES_KEPT:
-                self._discovered.popitem(last=False)
-        else:
-            self._discovered.move_to_end(digest)
+        hooks = await self._discovery.hooks_of(content, request.artifact.digest)
         return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
 
     @activity.defn(name="package.apply_settings")
@@ -136,8 +115,8 @@ class PackageActivities:
         state = await self._contents.state(request.key, request.uid, request.record)
         raise_if_invalid(check_settings(content.schemas, settings, concealed=inputs.concealed()))
         digest = inputs.settings_digest(self._digest_key)
-        record = state.record.model_copy(update={"settings": settings, "settings_digest": digest})
-        return await self._applied(request, content, state, record)
+        applied = {"settings": settings, "settings_digest": digest}
+        return await self._applied(request, content, state, applied)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
         """Apply the settings and hook patches of a good release.
@@ -162,26 +141,23 @@ class PackageActivities:
             "patches": good.patches,
             "config_patches": good.config_patches,
         }
-        return await self._applied(request, content, state, state.record.model_copy(update=restored))
+        return await self._applied(request, content, state, restored)
 
     async def _applied(
-        self, request: SettingsRequest, content: Content, state: State, record: PackageRecord
+        self, request: SettingsRequest, content: Content, state: State, applied: dict[str, Any]
     ) -> SettingsResult:
-        values = self._contents.values(content, record)
+        """Store what is applied, unless the values that follow from it are not valid."""
+        values = self._contents.values(content, state.record.model_copy(update=applied))
         if content.schemas.values is not None:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
             raise_if_invalid(found, what="values that follow from the settings")
-        saved = await self._contents.save(request.key, state, record)
-        return SettingsResult(settings=record.settings_digest, values=self._contents.digest(values), record=saved.ref)
-
-    @activity.defn(name="package.clean_up")
-    async def clean_up(self, request: PackageRequest) -> None:
-        """Drop what belongs to the package besides its release: files, the hooks' account, the state Secret."""
-        key = request.key
-        await self._access.remove(key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
-        self._metrics.forget(key)
-        await self._packages.remove(key.package_id)
-        await self._records.delete(key)
+        saved = await self._contents.update(
+            request.key, request.uid, state.ref, lambda record: record.model_copy(update=applied)
+        )
+        values = self._contents.values(content, saved.record)
+        return SettingsResult(
+            settings=saved.record.settings_digest, values=self._contents.digest(values), record=saved.ref
+        )
 
     async def _patch_finalizers(self, request: FinalizerRequest, obj: dict[str, Any], wanted: list[str]) -> None:
         # The resourceVersion pins the very object that was read; another writer in between is a conflict, tried again.

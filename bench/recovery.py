@@ -1,28 +1,21 @@
 """How long packages are without a worker's attention after a kill -9 (targets: design.md section 8).
 
-Run with ``PYTHONPATH=tests python bench/recovery.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs
-there. Prints a table of figures; ``--json`` prints one object a row instead: name, metric, unit, value, n. Seconds
-count from the kill; the worker is started again at once.
+Seconds count from the kill; the worker is started again at once.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
-import sys
-import tempfile
 import time
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from faults.points import Point, laid_out
+from rows import Row
 
 from support.installation import Installation, installed, write_greeter
-from support.stack import session_stack
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
@@ -31,18 +24,7 @@ WAIT: Final = 300.0
 """Seconds until anything here is given up."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One figure; ``n`` is how many packages or runs stand behind it."""
-
-    name: str
-    metric: str
-    unit: str
-    value: float
-    n: int
-
-
-async def idle(stack: Stack, folder: Path, packages: int) -> list[Row]:
+async def idle(stack: Stack, folder: Path, *, packages: int) -> list[Row]:
     """Kill a worker over packages at rest; measure until all were compared, and until all lifecycles were loaded."""
     names = [f"app-{number}" for number in range(packages)]
     async with installed(stack, folder / "installation") as installation:
@@ -72,10 +54,10 @@ async def idle(stack: Stack, folder: Path, packages: int) -> list[Row]:
         ("events added", "events", added),
         ("releases as before", "releases", once),
     ]
-    return [Row(name="killed idle", metric=m, unit=u, value=v, n=packages) for m, u, v in figures]
+    return [Row(name=f"restart_{packages}", metric=m, unit=u, value=v, n=packages) for m, u, v in figures]
 
 
-async def upgrading(stack: Stack, folder: Path, runs: int) -> list[Row]:
+async def upgrading(stack: Stack, folder: Path, *, runs: int) -> list[Row]:
     """Kill a worker whose upgrade is seen pending; measure until the new version is ready."""
     found: list[float] = []
     for run in range(runs):
@@ -95,36 +77,9 @@ async def upgrading(stack: Stack, folder: Path, runs: int) -> list[Row]:
             await field.kill_and_restart(lambda one: ready(one.point.name, "2.0.0", within=WAIT))  # noqa: B023 - awaited here
             found.append(time.monotonic() - began)
     figures = [("ready, median", statistics.median(found)), ("ready, worst", max(found))]
-    return [Row(name="killed in mid upgrade", metric=m, unit="s", value=v, n=runs) for m, v in figures]
+    return [Row(name="recovery", metric=m, unit="s", value=v, n=runs) for m, v in figures]
 
 
 async def _length(installation: Installation, name: str) -> int:
     handle = installation.client.get_workflow_handle(package_workflow_id(installation.key(name)))
     return (await handle.describe()).raw_description.workflow_execution_info.history_length
-
-
-def _text(row: Row, *, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(asdict(row))
-    return f"{row.name:<24}{row.metric:<28}{row.value:>8.1f} {row.unit:<10}n={row.n}"
-
-
-def main() -> None:
-    """Measure both."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--packages", type=int, default=200)
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
-
-        async def both() -> list[Row]:
-            rows = await upgrading(stack, Path(name), options.runs)
-            return [*rows, *await idle(stack, Path(name), options.packages)]
-
-        rows = asyncio.run(both())
-    sys.stdout.writelines(f"{_text(row, as_json=options.json)}\n" for row in rows)
-
-
-if __name__ == "__main__":
-    main()

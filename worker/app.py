@@ -18,6 +18,7 @@ from windlass.domain.ids import package_workflow_prefix
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
+from windlass.worker.events import hook_watches
 from windlass.worker.fence import Fence
 from windlass.worker.metrics import Metrics, StepMetrics
 from windlass.worker.registration import WORKFLOWS, activities
@@ -51,8 +52,9 @@ class ShardServer:
         self._metrics = metrics
         self._client = client
         self._settings = settings
-        self._activities = activities(adapters, settings, keyring)
-        self._services = services(adapters, client, settings, keyring)
+        watches = hook_watches(adapters, client, settings)
+        self._activities = activities(adapters, watches, settings, keyring)
+        self._services = (*services(adapters, client, settings, keyring), watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:

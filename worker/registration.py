@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from windlass.activities.catalog import CatalogActivities
+from windlass.activities.cleaning import CleaningActivities
+from windlass.activities.discovery import HookDiscovery
+from windlass.activities.event_hooks import EventHookActivities
 from windlass.activities.helm import HelmActivities
+from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.packages import PackageActivities
 from windlass.activities.status import StatusActivities
+from windlass.ports.watches import HookWatches
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
@@ -41,18 +46,22 @@ class Activities:
         return self.lifecycle + self.helm + self.hooks
 
 
-def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Activities:
-    """Make the activities over ``adapters``."""
+def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
+    """Make the activities over ``adapters``; ``watches`` are those of this process."""
     observe = ObserveActivities(adapters.kube, adapters.records, keyring.digest_key)
     package = PackageActivities(
         kube=adapters.kube,
         packages=adapters.packages,
-        records=adapters.records,
-        hooks=adapters.hooks,
-        access=adapters.access,
-        metrics=adapters.hook_metrics,
+        discovery=HookDiscovery(adapters.hooks, adapters.jq),
         contents=adapters.contents,
         digest_key=keyring.digest_key,
+    )
+    cleaning = CleaningActivities(
+        packages=adapters.packages,
+        records=adapters.records,
+        watches=watches,
+        access=adapters.access,
+        metrics=adapters.hook_metrics,
     )
     release = HelmActivities(
         kube=adapters.kube,
@@ -62,7 +71,7 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         clock=adapters.clock,
         digest_key=keyring.digest_key,
     )
-    hook = HookActivities(
+    runs = HookRuns(
         hooks=adapters.hooks,
         access=adapters.access,
         patchers=adapters.patchers,
@@ -76,6 +85,8 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
         digest_key=keyring.digest_key,
         ui=settings.ui,
     )
+    hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -86,7 +97,9 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
             package.install,
             package.load,
             package.apply_settings,
-            package.clean_up,
+            cleaning.clean_up,
+            event.watch,
+            event.unwatch,
             status.write,
             catalog.scan,
             catalog.report_failure,
@@ -95,5 +108,5 @@ def activities(adapters: Adapters, settings: Settings, keyring: Keyring) -> Acti
             release.upgrade_release,
             release.uninstall_release,
         ),
-        hooks=(hook.run,),
+        hooks=(hook.run, event.run_events),
     )

@@ -72,6 +72,13 @@ LOADING: Final[LocalOptions] = {
     "retry_policy": _BLIPS,
 }
 
+WATCHING: Final[LocalOptions] = {
+    # The first lists of what hooks follow; the worker gives up after 20 s.
+    "schedule_to_close_timeout": timedelta(seconds=60),
+    "start_to_close_timeout": timedelta(seconds=30),
+    "retry_policy": _BLIPS,
+}
+
 DOWNLOAD: Final[RemoteOptions] = {
     "start_to_close_timeout": timedelta(minutes=30),
     "heartbeat_timeout": HEARTBEAT,

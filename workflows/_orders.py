@@ -51,6 +51,11 @@ def retry(state: LifecycleState, order: Order, now: float) -> Answered:
     )
 
 
+def queues_retried(state: LifecycleState, order: Order, failed: list[str], now: float) -> Answered:
+    """Keep the order by which hook queues, named by what failed at their heads, are tried again."""
+    return Answered(state=moves.ordered(state, "retry", order, now), message=f"{', '.join(failed)} is tried again")
+
+
 def pause(state: LifecycleState, order: PauseOrder, now: float) -> Answered:
     """Begin no further step, or none of those that the order names."""
     if not order.before:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK
+from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING
 
 with workflow.unsafe.imports_passed_through():
+    from windlass.activities.cleaning import CleaningActivities
+    from windlass.activities.event_hooks import EventHookActivities
     from windlass.activities.helm import HelmActivities
     from windlass.activities.hooks import HookActivities
     from windlass.activities.packages import PackageActivities
@@ -23,6 +25,8 @@ with workflow.unsafe.imports_passed_through():
         ReleaseRequest,
         SettingsRequest,
         UninstallRequest,
+        UnwatchRequest,
+        WatchRequest,
     )
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load
@@ -61,6 +65,12 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
             return await _apply_settings(key, state)
+        case Step.WATCH:
+            return await _watch(key, state)
+        case Step.UNWATCH:
+            unwatch = UnwatchRequest(key=key, uid=progress.owner, record=state.record)
+            ended = await workflow.execute_local_activity_method(EventHookActivities.unwatch, unwatch, **QUICK)
+            return Performed(record=ended.record)
         case Step.UPGRADE_RELEASE:
             return await _upgrade_release(key, state)
         case Step.UNINSTALL_RELEASE:
@@ -72,7 +82,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             )
             return Performed(record=gone.record, note=f"release removed, {gone.objects} objects gone")
         case Step.CLEAN_UP:
-            await workflow.execute_local_activity_method(PackageActivities.clean_up, PackageRequest(key=key), **QUICK)
+            await workflow.execute_local_activity_method(CleaningActivities.clean_up, PackageRequest(key=key), **QUICK)
             return Performed()
         case Step.RELEASE_FINALIZER:
             await workflow.execute_local_activity_method(
@@ -110,6 +120,19 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
     )
     applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **LOADING)
     return Performed(result=Result(settings=applied.settings, values=applied.values), record=applied.record)
+
+
+async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
+    loaded = state.progress.loaded
+    request = WatchRequest(
+        key=key,
+        uid=state.progress.owner,
+        artifact=_known(loaded.artifact if loaded else None),
+        hooks=loaded.hooks if loaded else (),
+        record=state.record,
+    )
+    begun = await workflow.execute_local_activity_method(EventHookActivities.watch, request, **WATCHING)
+    return Performed(result=Result(unsynchronized=begun.unsynchronized), record=begun.record, queues=begun.queues)
 
 
 async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:

@@ -13,19 +13,20 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import EventNote, Failure, LifecycleState, Order
+    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
     from windlass.contracts.status import with_ready
-    from windlass.contracts.steps import Observation, Performed, Restored
+    from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain import conditions as cond
     from windlass.domain import policy
     from windlass.domain.backoff import delay
     from windlass.domain.changes import Event, classify
     from windlass.domain.effects import on_done, on_skip
     from windlass.domain.errors import Category, Reason
-    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, OnFailure, Progress, Step
+    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.transitions import Result, begin_removal, done
+    from windlass.domain.transitions import events_ran as ran
 
 OBSERVE = "Observe"
 """The name under which a failed look at the object appears among the failures."""
@@ -53,21 +54,19 @@ def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detai
 
     ``detail`` says what the order is about, as in ``pause before UpgradeRelease``.
     """
-    whole = f"{name} {detail}".rstrip()
-    record = OrderRecord(order=whole, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC))
+    record = OrderRecord(
+        order=name, detail=detail or None, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC)
+    )
     state = state.model_copy(update={"orders": (*state.orders, record)[-ORDERS_KEPT:]})
     why = f": {order.why}" if order.why else ""
-    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {whole}{why}", now)
+    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {record.text}{why}", now)
 
 
 def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
     """Return ``state`` after a look at the object: what is wanted now, and what that does to a failure."""
     before = state
-    control = policy.renewed(before.control, found.desired)
+    control = policy.renewed(before.control, before.desired, found.desired)
     event = classify(before.wanted, policy.effective(found.desired, control))
-    asked = classify(before.desired, found.desired)
-    if asked is not Event.NONE or before.desired.on_failure is not found.desired.on_failure:
-        control = replace(control, held=None)
     failure = before.failure
     if failure is not None:
         if failure.step == OBSERVE or event in FORGIVING:
@@ -230,21 +229,12 @@ def failed(
     """
     previous = state.failure
     again = previous is not None and previous.step == label
-    count = previous.attempt + 1 if previous and again else 1
-    # A lost worker is no fault of the step: the first tries after it do not wait.
-    category = Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+    failure = _failure(previous, label, details, now, chance=chance)
+    count = failure.attempt
+    category = _category(details)
     against = step is not None and policy.counts(step.step, details.reason, category)
-    failure = Failure(
-        step=label,
-        reason=details.reason.value,
-        message=details.message,
-        hint=details.hint,
-        actor=details.actor.value if details.actor else "",
-        attempt=count,
-        at=now,
-        next_try=now + delay(category, count, chance=chance),
-        strikes=(previous.strikes if previous and again else 0) + int(against),
-    )
+    strikes = (previous.strikes if previous and again else 0) + int(against)
+    failure = failure.model_copy(update={"strikes": strikes})
     state = state.model_copy(update={"failure": failure})
     if step is not None:
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
@@ -258,29 +248,92 @@ def failed(
 
 def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, permanent: bool) -> LifecycleState:
     """Return ``state`` after the policy of the upgrade has decided about a failure."""
-    desired, control = state.desired, state.control
-    decision = policy.verdict(desired, state.progress, control, step.step, strikes=failure.strikes, permanent=permanent)
-    target = policy.last_good(control, desired)
-    if decision is OnFailure.ROLLBACK and target is not None:
-        rejected = Rejected(
-            source=desired.source,
-            settings=desired.settings,
-            step=failure.step,
-            reason=failure.reason,
-            message=failure.message,
-            at=now,
-        )
-        return rolled_back(state, rejected, target, now)
-    if decision is OnFailure.HOLD:
-        held = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
-        state = state.model_copy(update={"control": replace(control, held=held)})
+    before = state.control
+    what = Held(step=failure.step, cause=Cause.FAILED, reason=failure.reason, message=failure.message, at=now)
+    control = policy.judged(
+        state.desired, state.progress, before, what, step.step, strikes=failure.strikes, permanent=permanent
+    )
+    if control.rejected is not None and control.target is not None and control.rejected is not before.rejected:
+        return rolled_back(state, control.rejected, control.target, now)
+    if control.held is not before.held:
+        state = state.model_copy(update={"control": control})
         return noted(state, "Held", f"{failure.step} waits for retry, rollback or skip", now, warning=True)
+    return state
+
+
+def due_now(failure: Failure | None) -> Failure | None:
+    """Return a failure whose next try is due."""
+    return failure.model_copy(update={"next_try": 0.0}) if failure is not None else None
+
+
+def events_failed(
+    state: LifecycleState, queue: str, details: FailureDetails, now: float, *, chance: float
+) -> LifecycleState:
+    """Return ``state`` with the failure of a run of a hook queue, which holds up this queue and no other."""
+    known = next((one for one in state.hook_queues if one.name == queue), HookQueue(name=queue))
+    label = f"EventHook {queue}"
+    failure = _failure(known.failure, label, details, now, chance=chance)
+    queues = tuple(
+        one.model_copy(update={"failure": failure}) if one.name == queue else one for one in state.hook_queues
+    )
+    if known.failure is None or known.failure.reason != failure.reason:
+        state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
+    state = with_hook_queues(state, queues, now)
+    return _lost(state) if details.reason is Reason.STATE_LOST and not state.progress.removing else state
+
+
+def events_ran(state: LifecycleState, queue: str, result: EventsResult, now: float) -> LifecycleState:
+    """Return ``state`` after a run of a hook queue that ended well."""
+    progress = ran(state.progress, changed=result.changed, unsynchronized=result.unsynchronized)
+    update = {"progress": progress, "record": result.record or state.record}
+    state = with_hook_queues(state.model_copy(update=update), state.hook_queues, now)
+    for report in result.reports:
+        state = noted(state, "EventHook", f"{queue}: {report}", now, warning=True)
+    return state
+
+
+def with_hook_queues(state: LifecycleState, queues: tuple[HookQueue, ...], now: float) -> LifecycleState:
+    """Return ``state`` with these queues, and with the condition that a failure of theirs sets."""
+    state = state.model_copy(update={"hook_queues": queues})
+    failure = next((queue.failure for queue in queues if queue.failure is not None), None)
+    if failure is not None:
+        change = cond.false(cond.Type.HOOKS_PROCESSED, failure.reason, failure.message)
+        return changed(state, (change,), now)
+    known = cond.find(state.conditions, cond.Type.HOOKS_PROCESSED)
+    if known.status is cond.Status.FALSE and state.progress.run.complete and state.failure is None:
+        return changed(state, (cond.true(cond.Type.HOOKS_PROCESSED, "Processed"),), now)
     return state
 
 
 def attempt(state: LifecycleState) -> int:
     """Return how often the failing step has failed in a row."""
     return state.failure.attempt if state.failure else 0
+
+
+def _failure(previous: Failure | None, label: str, details: FailureDetails, now: float, *, chance: float) -> Failure:
+    count = previous.attempt + 1 if previous is not None and previous.step == label else 1
+    return Failure(
+        step=label,
+        reason=details.reason.value,
+        message=details.message,
+        hint=details.hint,
+        actor=details.actor.value if details.actor else "",
+        attempt=count,
+        at=now,
+        next_try=now + delay(_category(details), count, chance=chance),
+    )
+
+
+def _category(details: FailureDetails) -> Category:
+    # A lost worker is no fault of the step: the first tries after it do not wait.
+    return Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+
+
+def _lost(state: LifecycleState) -> LifecycleState:
+    # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
+    lost = replace(state.progress, installed="", settings_for="", completed="")
+    control = replace(state.control, good=())  # what they were made from is gone as well
+    return state.model_copy(update={"progress": lost, "record": None, "control": control})
 
 
 def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleState:
@@ -292,8 +345,5 @@ def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleSt
         # The content in hand cannot be used: the repository is asked again.
         return state.model_copy(update={"progress": replace(progress, artifact=None)})
     if reason is Reason.STATE_LOST:
-        # The state Secret is gone, and with it settings and patches: apply them, and run the hooks, anew.
-        lost = replace(progress, installed="", settings_for="", completed="")
-        control = replace(state.control, good=())  # what they were made from is gone as well
-        return state.model_copy(update={"progress": lost, "record": None, "control": control})
+        return _lost(state)
     return state

@@ -13,6 +13,7 @@ from temporalio import workflow
 
 from windlass.workflows import _orders as orders
 from windlass.workflows import _transitions as moves
+from windlass.workflows._hook_queues import HookQueues, Host
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, perform
 from windlass.workflows._recorder import Recorder
@@ -24,9 +25,11 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
     from windlass.contracts.lifecycle import (
         DESIRED_CHANGED,
+        HOOK_EVENTS,
         PACKAGE_LIFECYCLE,
         DesiredChanged,
         DumpView,
+        HookEvents,
         LifecycleInput,
         LifecycleState,
         Order,
@@ -44,7 +47,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.effects import on_begin
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import Hold, Next, Step
+    from windlass.domain.lifecycle import Hold, Next, Step, serving
     from windlass.domain.transitions import begin
     from windlass.temporal.failures import failure_of
 
@@ -67,11 +70,23 @@ class PackageLifecycleWorkflow:
         self._interrupted = False
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
+        self._hooks = HookQueues(
+            Host(key=start.key, read=lambda: self._state, take_over=self._replaced, may_start=self._hooks_may_start)
+        )
 
     @workflow.run
     async def run(self, start: LifecycleInput) -> None:
         """Live until the object is gone; ``start`` was taken over in the constructor."""
         del start
+        self._hooks.resume()
+        try:
+            await self._live()
+        except asyncio.CancelledError:
+            await self._hooks.stop()
+            raise
+        await workflow.wait_condition(workflow.all_handlers_finished)
+
+    async def _live(self) -> None:
         while True:
             await self._look()
             step = self._decide()
@@ -84,7 +99,6 @@ class PackageLifecycleWorkflow:
                 await self._rest(step)
             else:
                 await self._perform(step)
-        await workflow.wait_condition(workflow.all_handlers_finished)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -95,13 +109,22 @@ class PackageLifecycleWorkflow:
         self._look_at = 0.0
         self._signals += 1
 
+    @workflow.signal(name=HOOK_EVENTS)
+    def hook_events(self, events: HookEvents) -> None:
+        """Something waits in a mailbox for hooks that follow objects."""
+        self._signals += 1
+        self._hooks.signalled(events)
+
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
         """Try the failed step again now, reading the package's source anew if it could not be loaded.
 
-        A version that was rejected is tried again.
+        A version that was rejected is tried again, and so are hook queues that have failed.
         """
-        return self._answer(orders.retry(self._state, order, workflow.time()))
+        answered = orders.retry(self._state, order, workflow.time())
+        if not answered.accepted and (failed := self._hooks.retry()):
+            answered = orders.queues_retried(self._state, order, failed, workflow.time())
+        return self._answer(answered)
 
     @workflow.update
     def pause(self, order: PauseOrder) -> OrderResult:
@@ -139,7 +162,7 @@ class PackageLifecycleWorkflow:
     @workflow.query
     def queues(self) -> QueuesView:
         """What is left to do."""
-        return queues_view(self._key, self._state, self._running)
+        return queues_view(self._key, self._state, self._running, self._hooks.running)
 
     @workflow.query
     def dump(self) -> DumpView:
@@ -196,6 +219,8 @@ class PackageLifecycleWorkflow:
 
     async def _perform(self, step: Next) -> None:
         """Perform one step and fold in what it brought; failures are written down, cancellations are not."""
+        if step.step is Step.UNWATCH:
+            await self._hooks.stop()
         started = self._state
         self._set(progress=begin(step, started.progress))
         self._state = moves.changed(self._state, on_begin(step), workflow.time())
@@ -237,7 +262,9 @@ class PackageLifecycleWorkflow:
             until.append(self._look_at)
         if step.hold is Hold.BACKOFF and self._state.failure:
             until.append(self._state.failure.next_try)
-        await self._wait(lambda: self._lookable() or self._decide() != step or self._news(), until)
+        await self._wait(
+            lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(), until
+        )
 
     # -- beside a running step ----------------------------------------------------------------------------------
 
@@ -294,6 +321,21 @@ class PackageLifecycleWorkflow:
             workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
             await _stop(task)
 
+    # -- hook queues -----------------------------------------------------------------------------------------------
+
+    def _replaced(self, state: LifecycleState) -> None:
+        self._state = state
+
+    def _hooks_may_start(self) -> bool:
+        state = self._state
+        return not state.paused and serving(state.wanted, state.progress) and not self._handover_due()
+
+    def _hooks_call(self) -> bool:
+        """Say whether hook queues have something for the main loop: a failure to show, or a run grown too long."""
+        self._hooks.check()
+        owed = self._hooks.news and not self._recorder.owes
+        return owed or (self._hooks.busy and self._handover_due())
+
     # -- small steps --------------------------------------------------------------------------------------------
 
     def _news(self) -> bool:
@@ -323,6 +365,7 @@ class PackageLifecycleWorkflow:
         """Take over what a successful step brought."""
         self._state, look_again = moves.folded(self._state, step, started, performed, workflow.time())
         self._stale = self._stale or look_again
+        self._hooks.opened(performed.queues)
 
     def _look_failed(self, details: FailureDetails) -> None:
         """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""
@@ -340,6 +383,7 @@ class PackageLifecycleWorkflow:
 
     async def _write(self, step: Next) -> None:
         sent = self._state.notes
+        self._hooks.news = False
         after = await self._recorder.write(self._state, step)
         # Orders may have come in during the write: only the writer's own fields are taken over.
         notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
@@ -353,6 +397,7 @@ class PackageLifecycleWorkflow:
         return long or info.is_continue_as_new_suggested() or (idle and build != self._build)
 
     async def _hand_over(self) -> None:
+        await self._hooks.hand_over()
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
             LifecycleInput(

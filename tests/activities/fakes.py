@@ -13,9 +13,10 @@ from temporalio.testing import ActivityEnvironment
 
 from support.fake_kube import FakeKube
 from windlass.activities.content import Contents
+from windlass.activities.hook_runs import HookRuns
 from windlass.adapters.metrics.hooks import HookMetricsCollector
-from windlass.contracts.record import PackageRecord, RecordRef
-from windlass.domain.errors import Reason, TransientError
+from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, WatchedRecord
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Artifact, Binding, Definition, Hook, Package, Source
 from windlass.domain.patch_operations import Bounds
@@ -25,6 +26,7 @@ from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequ
 from windlass.ports.hooks import HookOutput, HookRun
 from windlass.ports.kube import Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
+from windlass.ports.watches import EventRun
 
 KEY = PackageKey(namespace="prod", name="web")
 DIGEST_KEY = b"0123456789abcdef0123456789abcdef"
@@ -92,6 +94,9 @@ class FakeRecords:
         ref = RecordRef(name="r", namespace="prod", resource_version=str(self.saves), digest=f"d{self.saves}")
         self.stored[key] = (record, ref)
         return ref
+
+    async def watched(self, installation: str) -> list[PackageKey]:
+        return [key for key, (record, _) in self.stored.items() if record.watched and key.installation == installation]
 
     async def delete(self, key: PackageKey) -> None:
         self.stored.pop(key, None)
@@ -204,6 +209,79 @@ class FakeHooks:
 
 
 @dataclass
+class FakeJq:
+    """Compiles everything but what is broken."""
+
+    broken: dict[str, str] = field(default_factory=dict[str, str])
+
+    async def check(self, program: str) -> None:
+        if program in self.broken:
+            raise PermanentError(Reason.FILTER_FAILED, self.broken[program], actor=Actor.AUTHOR)
+
+    async def run(self, program: str, value: Any, *, timeout: float = 1.0) -> list[Any]:  # noqa: ASYNC109 - as the port
+        raise AssertionError(f"no activity runs filters: {program} on {value} within {timeout}")
+
+
+@dataclass
+class FakeWatches:
+    """The watches of one package, and what waits before its queue ``main``."""
+
+    waiting_runs: list[EventRun] = field(default_factory=list[EventRun])
+    snapshot: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    opened: list[str] = field(default_factory=list[str])
+    closed: int = 0
+    announced: int = 0
+    told: dict[str, BindingRecord] = field(default_factory=dict[str, BindingRecord])
+    reported: tuple[str, ...] = ()
+    failure: WindlassError | None = None
+
+    async def open(self, key: PackageKey, watched: WatchedRecord) -> FakeWatches:
+        assert key == KEY
+        if self.failure is not None:
+            raise self.failure
+        self.opened.append(watched.digest)
+        return self
+
+    async def close(self, key: PackageKey) -> None:
+        assert key == KEY
+        self.closed += 1
+
+    async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        assert (key, bool(hook.path)) == (KEY, True)
+        return self.snapshot
+
+    def waiting(self) -> tuple[str, ...]:
+        return ("main",) if self.waiting_runs else ()
+
+    def waits(self, queue: str) -> bool:
+        return queue == "main" and bool(self.waiting_runs)
+
+    def announce(self) -> None:
+        self.announced += 1
+
+    def unsynchronized(self) -> int:
+        return 0
+
+    def take(self, queue: str) -> EventRun | None:
+        assert queue == "main"
+        return self.waiting_runs[0] if self.waiting_runs else None
+
+    def after(self, queue: str) -> dict[str, BindingRecord]:
+        assert queue == "main"
+        return self.told
+
+    def done(self, queue: str) -> bool:
+        assert queue == "main"
+        del self.waiting_runs[:1]
+        return bool(self.waiting_runs)
+
+    def reports(self, queue: str) -> tuple[str, ...]:
+        assert queue == "main"
+        reports, self.reported = self.reported, ()
+        return reports
+
+
+@dataclass
 class FakeAccess:
     accounts: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
@@ -271,6 +349,8 @@ class Bench:
     helm: FakeHelm = field(default_factory=FakeHelm)
     readiness: FakeReadiness = field(default_factory=FakeReadiness)
     hooks: FakeHooks = field(default_factory=FakeHooks)
+    jq: FakeJq = field(default_factory=FakeJq)
+    watches: FakeWatches = field(default_factory=FakeWatches)
     access: FakeAccess = field(default_factory=FakeAccess)
     patchers: FakePatchers = field(default_factory=FakePatchers)
     metrics: HookMetricsCollector = field(default_factory=HookMetricsCollector)
@@ -280,6 +360,13 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.contents = Contents(self.kube, self.packages, self.records, DIGEST_KEY)
+        self.hook_runs = HookRuns(
+            hooks=self.hooks,
+            access=self.access,
+            patchers=self.patchers,
+            metrics=self.metrics,
+            contents=self.contents,
+        )
         self.kube.put(
             {
                 "apiVersion": API_VERSION,

@@ -8,7 +8,7 @@ from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, DIGEST_KEY, KEY, OWN, 
 
 from support.fake_kube import FakeKube
 from windlass.activities.helm import KEEP, HelmActivities
-from windlass.contracts.record import ReleasedRecord
+from windlass.contracts.record import ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.ports.kube import ObjectRef
@@ -75,6 +75,24 @@ async def test_the_release_is_written_down_before_it_is_tried() -> None:
     with pytest.raises(TransientError):
         await upgrade(bench)
     assert known == [ReleasedRecord(digest=bench.helm.upgrades[0].digest, artifact=ARTIFACT)]
+
+
+async def test_what_a_release_is_made_from_is_kept_beside_the_good_ones() -> None:
+    bench = Bench()
+    older = tuple(RevisionRecord(mark=mark, settings={"port": 1}, settings_digest=mark) for mark in ("good", "bad"))
+    patches = ({"op": "add", "path": "/web/replicas", "value": 3},)
+    obj = bench.application()
+    ref = bench.records.put(
+        uid=obj["metadata"]["uid"], settings={"port": 80}, settings_digest="s1", patches=patches, revisions=older
+    )
+    request = ReleaseRequest(
+        key=KEY, uid=obj["metadata"]["uid"], generation=1, artifact=ARTIFACT, record=ref, keep=("good",)
+    )
+    saves = bench.records.saves
+    await bench.run(activities(bench).upgrade_release, request)
+    assert bench.records.saves == saves + 1, "with the one write before the attempt"
+    made = RevisionRecord(mark="sha256:1/s1", settings={"port": 80}, settings_digest="s1", patches=patches)
+    assert bench.records.record.revisions == (older[0], made)
 
 
 async def test_a_wait_that_is_given_up_for_something_newer_is_no_failure() -> None:

@@ -24,13 +24,7 @@ PATCH = {"op": "add", "path": "/web/replicas", "value": 3}
 
 
 def activities(bench: Bench) -> HookActivities:
-    return HookActivities(
-        hooks=bench.hooks,
-        access=bench.access,
-        patchers=bench.patchers,
-        metrics=bench.metrics,
-        contents=bench.contents,
-    )
+    return HookActivities(runs=bench.hook_runs, watches=bench.watches, contents=bench.contents)
 
 
 def request(ref: RecordRef | None, run_id: str = "run-1", binding: Binding = Binding.BEFORE_HELM) -> HookRequest:

@@ -10,6 +10,7 @@ from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import Observation, ObserveRequest
 from windlass.domain.conditions import Status, Type, find
 from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
+from windlass.domain.lifecycle import ATTEMPTS, OnFailure
 
 
 async def observed(bench: Bench, *, restore: bool = False) -> Observation:
@@ -34,6 +35,21 @@ async def test_what_the_object_says() -> None:
     assert (desired.exists, desired.uid, desired.generation) == (True, obj["metadata"]["uid"], 1)
     assert (desired.finalizer, desired.abandon, desired.deleting) == (True, True, False)
     assert (desired.suspended, desired.delete_on_disable, desired.source) == (True, True, SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("upgrade", "policy", "attempts"),
+    [
+        (None, OnFailure.RETRY, ATTEMPTS),
+        ({"onFailure": "rollback"}, OnFailure.ROLLBACK, ATTEMPTS),
+        ({"onFailure": "hold", "attempts": 1}, OnFailure.HOLD, 1),
+    ],
+)
+async def test_the_policy_of_upgrades(upgrade: dict[str, Any] | None, policy: OnFailure, attempts: int) -> None:
+    bench = Bench()
+    bench.application(**({"upgrade": upgrade} if upgrade else {}))
+    desired = (await observed(bench)).desired
+    assert (desired.on_failure, desired.attempts) == (policy, attempts)
 
 
 @pytest.mark.parametrize("value", ["false", "", "True"])

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, package
 
+from windlass.activities.cleaning import CleaningActivities
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
+from windlass.contracts.record import RevisionRecord
 from windlass.contracts.steps import (
     DownloadRequest,
     FinalizerRequest,
@@ -24,10 +27,7 @@ def activities(bench: Bench) -> PackageActivities:
     return PackageActivities(
         kube=bench.kube,
         packages=bench.packages,
-        records=bench.records,
-        hooks=bench.hooks,
-        access=bench.access,
-        metrics=bench.metrics,
+        discovery=HookDiscovery(bench.hooks, bench.jq),
         contents=bench.contents,
         digest_key=DIGEST_KEY,
     )
@@ -233,6 +233,35 @@ async def test_settings_of_an_object_that_was_replaced_are_not_applied() -> None
     assert bench.records.stored == {}
 
 
+async def test_the_settings_of_a_good_release_are_brought_back_whatever_the_object_says() -> None:
+    bench = Bench()
+    good = await apply(bench, settings={"port": 80})
+    kept = RevisionRecord(
+        mark="sha256:1/s1",
+        settings={"port": 80},
+        settings_digest=good.settings,
+        patches=({"op": "add", "path": "/web/replicas", "value": 7},),
+    )
+    uid = bench.application(settings={"port": 0})["metadata"]["uid"]
+    bench.records.put(uid=uid, settings={"port": 81}, settings_digest="s2", revisions=(kept,))
+    request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, restore="sha256:1/s1")
+    found = await bench.run(activities(bench).apply_settings, request)
+    assert found.settings == good.settings
+    assert found.values != good.values, "with what the hooks had patched"
+    assert (bench.records.record.settings, bench.records.record.patches) == ({"port": 80}, kept.patches)
+
+
+async def test_a_good_release_whose_settings_are_lost_says_so() -> None:
+    bench = Bench()
+    await apply(bench, settings={"port": 80})
+    request = SettingsRequest(key=KEY, uid="u1", artifact=ARTIFACT, restore="sha256:1/gone")
+    with pytest.raises(PermanentError) as refused:
+        await bench.run(activities(bench).apply_settings, request)
+    assert refused.value.reason is Reason.REVISION_LOST
+    assert "does not hold the settings of the good release of version 1.0.0" in str(refused.value)
+    assert bench.records.record.settings == {"port": 80}
+
+
 # -- the end ---------------------------------------------------------------------------------------------------------
 
 
@@ -241,6 +270,13 @@ async def test_cleaning_up_drops_files_account_and_record_and_may_be_repeated() 
     bench.records.put(artifact=ARTIFACT)
     bench.packages.installed["prod.web"] = ARTIFACT.digest
     bench.access.accounts.add(("prod", hook_account_name(KEY)))
+    cleaning = CleaningActivities(
+        packages=bench.packages,
+        records=bench.records,
+        watches=bench.watches,
+        access=bench.access,
+        metrics=bench.metrics,
+    )
     for _ in range(2):
-        await bench.run(activities(bench).clean_up, PackageRequest(key=KEY))
+        await bench.run(cleaning.clean_up, PackageRequest(key=KEY))
     assert (bench.records.stored, bench.packages.installed, bench.access.accounts) == ({}, {}, set())

@@ -100,6 +100,20 @@ def test_colours_on_a_terminal_unless_they_are_unwanted(
 
 
 @pytest.mark.parametrize(
+    ("background", "yellow"),
+    [("", "\x1b[33m"), ("15;0", "\x1b[33m"), ("0;15", "\x1b[38;5;166m"), ("0;default;7", "\x1b[38;5;166m")],
+)
+def test_a_light_background_gets_darker_colours(background: str, yellow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLORFGBG", background)
+    monkeypatch.setenv("NO_COLOR", "")
+    console().print(coloured("Unknown"))
+    assert yellow in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
     ("status", "style"), [("True", "green"), ("False", "red"), ("Unknown", "yellow"), ("", "yellow")]
 )
 def test_colours_of_conditions(status: str, style: str) -> None:

@@ -37,7 +37,11 @@ def test_lint_tells_file_and_line_and_fails(good: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "says"),
     [
-        ("#!/bin/sh\necho 'configVersion: v1'\necho 'kubernetes: []'\n", "does not serve this binding"),
+        ("#!/bin/sh\necho 'configVersion: v1'\necho 'schedule: []'\n", "does not serve this binding"),
+        (
+            "#!/bin/sh\necho 'configVersion: v1'\necho 'kubernetes: [{kind: Pod, jqFilter: .a |}]'\n",
+            "kubernetes[0].jqFilter: jq filter '.a |': not valid",
+        ),
         ("#!/bin/sh\nexit 3\n", "hooks/a.sh --config"),
         ("#!/no/such/interpreter\n", "hooks/a.sh --config"),
     ],

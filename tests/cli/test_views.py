@@ -237,3 +237,60 @@ def test_a_description_in_80_columns_loses_nothing() -> None:
     at = lines.index("Conditions")
     folded = "".join("".join(lines[at + 1 :]).split())
     assert folded == "ReadyFalseBad" + message
+
+
+# -- failed upgrades and single steps --------------------------------------------------------------------------------
+
+GOOD: Final = {
+    "revision": 3,
+    "version": "1.0.0",
+    "repository": "demo",
+    "digest": DIGEST,
+    "settings": "s",
+    "at": stamp(),
+}
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_rolled_back_package_says_what_is_kept_and_what_to_do(width: int) -> None:
+    rejected = {
+        "version": "1.1.0",
+        "repository": "demo",
+        "settings": "s",
+        "step": "UpgradeRelease",
+        "reason": "ReadinessTimeout",
+        "message": "Deployment/web: 0 of 1",
+        "at": stamp(seconds=20),
+        "instead": GOOD,
+    }
+    lines = told(application({"phase": "RolledBack", "rejected": rejected, "revisions": [GOOD]}), width=width)
+    at = lines.index("Rolled back  revision 3 (1.0.0) is kept, 1.1.0 is not tried")
+    assert lines[at + 1].endswith("at UpgradeRelease: ReadinessTimeout")
+    assert lines[at + 2 : at + 4] == [
+        "  Deployment/web: 0 of 1",
+        "  Change the object, or try it again: windlass retry web -n shop --reason WHY",
+    ]
+    assert "Good releases" in lines
+    assert any(line.split()[-4:] == ["revision", "3", "1.0.0", "0123456789ab"] for line in lines)
+
+
+@pytest.mark.parametrize(("cause", "orders"), [("Failed", ["retry", "rollback", "skip"]), ("Cancelled", ["resume"])])
+def test_what_holds_names_the_orders_that_end_it(cause: str, orders: list[str]) -> None:
+    held = {"step": "UpgradeRelease", "cause": cause, "message": "stopped by ada", "at": stamp()}
+    status = {"phase": "Held", "held": held, "breakpoints": ["AfterHelm"]}
+    lines = told(application(status))
+    at = lines.index(f"Held  at UpgradeRelease: {cause}")
+    assert lines[at + 1] == "  stopped by ada"
+    assert [line.split()[2] for line in lines if line.startswith("  Now:")] == orders
+    assert "Breakpoints  before AfterHelm" in lines
+
+
+def test_what_failed_is_told_once() -> None:
+    held = {"step": "ApplySettings", "cause": "Failed", "message": FAILED["failure"]["message"], "at": stamp()}
+    text = "\n".join(told(application({**FAILED, "held": held})))
+    assert text.count("settings.mode") == 1
+
+
+def test_an_order_shows_what_it_is_about() -> None:
+    order = {"order": "pause", "detail": "before UpgradeRelease", "who": "ada", "why": "to look", "at": stamp()}
+    assert any("pause before UpgradeRelease" in line for line in told(application({"orders": [order]})))

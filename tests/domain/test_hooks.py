@@ -77,7 +77,7 @@ def test_execution_timeout_is_a_go_duration(given: Any, seconds: float) -> None:
         (v1(beforeHlem=1), "beforeHlem", "unknown key, expected onStartup, beforeHelm"),
         (v1(beforeAll=1), "beforeAll", "a binding of global hooks"),
         (v1(schedule=[{"crontab": "* * * * *"}]), "schedule", "this version of Windlass does not serve this binding"),
-        (v1(kubernetes=[{"kind": "Pod"}], beforeHelm=1), "kubernetes", "does not serve this binding"),
+        (v1(kubernetes={}, beforeHelm=1), "kubernetes", "an object, expected a list"),
         (v1(kubernetesValidating=[]), "kubernetesValidating", "does not serve this binding"),
         (v1(kubernetesMutating=[]), "kubernetesMutating", "does not serve this binding"),
         (v1(kubernetesCustomResourceConversion=[]), "kubernetesCustomResourceConversion", "does not serve"),

@@ -137,7 +137,7 @@ SITUATIONS: dict[str, tuple[Desired, Progress, Next]] = {
         Next(step=Step.LOAD),
     ),
     # -- removal ----------------------------------------------------------------------------------------------------
-    "deleted before the finalizer": (wanted(deleting=True, finalizer=False), OWNED, Next(step=Step.FINISH)),
+    "deleted before the finalizer": (wanted(deleting=True, finalizer=False), OWNED, Next(step=Step.CLEAN_UP)),
     "deleted, finalizer taken by hand": (
         wanted(deleting=True, finalizer=False),
         running(),

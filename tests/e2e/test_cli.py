@@ -257,6 +257,44 @@ async def test_orders_are_obeyed_and_kept_with_who_and_why(installation: Install
     assert "audit is over" in text
 
 
+async def test_single_steps_are_ordered(installation: Installation) -> None:
+    await installation.application("stepwise", "greeter", "1.0.0")
+    await installation.ready("stepwise")
+    wrong = await windlass(installation, "pause", "stepwise", "-b", "lunch", "-r", "x")
+    assert (wrong.code, "lunch is none of download, install" in wrong.err) == (2, True), wrong.err
+    where = ("-n", installation.namespace)
+    for order, why in (
+        ("skip", "nothing has failed"),
+        ("cancel", "nothing is running"),
+        ("rollback", "there is no good release to go back to"),
+    ):
+        told, _ = failed(await windlass(installation, order, "stepwise", "-r", "x", *where))
+        assert told == f"windlass: {order} changes nothing: {why}"
+    ran = await done(installation, "pause", "stepwise", "-b", "run", "-b", "afterhelm", "-r", "to look")
+    assert ran.out.startswith("stepwise: the lifecycle holds before UpgradeRelease, AfterHelm")
+    await installation.application("stepwise", "greeter", "1.1.0")
+    await installation.status("stepwise", lambda status: status.get("step") == "Breakpoint")
+    text = (await done(installation, "describe", "stepwise")).out
+    assert "Breakpoints  before UpgradeRelease, AfterHelm" in text
+    assert "pause before UpgradeRelease, AfterHelm" in text
+    left = json.loads((await done(installation, "dump", "stepwise", "--queues", "-o", "json")).out)
+    (queue,) = left["queues"].values()
+    assert queue["tasks"][0] | {"scope": ""} == {
+        "index": 1,
+        "name": "UpgradeRelease",
+        "scope": "",
+        "held": "Breakpoint",
+    }
+    await done(installation, "resume", "stepwise", "--all", "-r", "seen")
+    await installation.ready("stepwise", "1.1.0")
+    ran = await done(installation, "rollback", "stepwise", "--to", "1", "-r", "the new one is ugly")
+    assert ran.out.startswith("stepwise: going back to revision 1 (1.0.0)")
+    await installation.status("stepwise", lambda status: status.get("phase") == "RolledBack")
+    text = (await done(installation, "describe", "stepwise")).out
+    assert "Rolled back  revision 3 (1.0.0) is kept, 1.1.0 is not tried" in text
+    assert "the new one is ugly" in text
+
+
 async def test_retry_tries_again_at_once(installation: Installation, tmp_path: Path) -> None:
     mended = tmp_path / "mended"
     # Wrong in form: somebody must act, so the next try by itself is minutes away.

@@ -224,7 +224,10 @@ async def test_a_held_rollout_is_retried_and_then_rolled_back(installation: Inst
     order = RollbackOrder(who="ann", why="it is late")
     assert (await installation.lifecycles.rollback(site.key, order)).accepted
     obj = await site.rests("RolledBack", version="1.0.0")
-    assert [one["order"] for one in obj["status"]["orders"]] == ["retry", "rollback to revision 1 (1.0.0)"]
+    assert [(one["order"], one.get("detail")) for one in obj["status"]["orders"]] == [
+        ("retry", None),
+        ("rollback", "to revision 1 (1.0.0)"),
+    ]
     assert obj["status"]["orders"][-1]["why"] == "it is late"
     assert (await site.stands())["version"] == "1.0.0"
     await keep(installation, "held", "hold-retry-rollback")
@@ -264,7 +267,10 @@ async def test_a_rollout_is_cancelled_and_goes_on_when_ordered(installation: Ins
     await installation.status("stop", lambda status: status.get("progress"))
     await site.wants("1.0.0")
     obj = await site.ready("1.0.0")
-    assert [one["order"] for one in obj["status"]["orders"]] == ["cancel UpgradeRelease", "resume"]
+    assert [(one["order"], one.get("detail")) for one in obj["status"]["orders"]] == [
+        ("cancel", "UpgradeRelease"),
+        ("resume", None),
+    ]
     await keep(installation, "stop", "cancelled-step")
 
 

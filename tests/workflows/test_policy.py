@@ -159,7 +159,7 @@ async def test_a_held_upgrade_can_be_rolled_back(life: Life) -> None:
     assert (answer.accepted, answer.message) == (True, "going back to revision 1 (1)")
     assert (await life.rests("RolledBack")).version == "1"
     assert told(life).rejected is not None
-    assert [one.order for one in told(life).orders or []] == ["rollback to revision 1 (1)"]
+    assert [one.text for one in told(life).orders or []] == ["rollback to revision 1 (1)"]
 
 
 async def test_a_held_upgrade_can_be_accepted_as_it_stands(life: Life) -> None:

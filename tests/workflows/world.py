@@ -23,6 +23,8 @@ from windlass.contracts.objects import SeenStatus
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
+    EventsRequest,
+    EventsResult,
     FinalizerRequest,
     HookRequest,
     HookResult,
@@ -42,7 +44,11 @@ from windlass.contracts.steps import (
     StatusResult,
     UninstallRequest,
     UninstallResult,
+    UnwatchRequest,
+    WatchRequest,
+    WatchResult,
 )
+from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.lifecycle import Desired, Loaded
 from windlass.domain.package import Artifact, Binding, Hook, Source
 
@@ -61,6 +67,11 @@ def artifact(version: str) -> Artifact:
 
 def hook(path: str, *bindings: Binding, order: int = 1) -> Hook:
     return Hook(path=path, orders=dict.fromkeys(bindings, order))
+
+
+def following(path: str, *bindings: Binding, queue: str = "main") -> Hook:
+    """A hook that follows ConfigMaps as well."""
+    return replace(hook(path, *bindings), kubernetes=(KubernetesBinding(kind="ConfigMap", queue=queue),))
 
 
 @dataclass
@@ -97,6 +108,8 @@ class FakeWorld:
     hooks: tuple[Hook, ...] = ()
     restored: Restored = field(default_factory=Restored)
     after_helm_changes_values: bool = False
+    mailboxes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    unsynchronized: int = 0
     release: str = ""
     revision: int = 0
     values: str = ""
@@ -159,6 +172,9 @@ class FakeWorld:
             self.upgrade_release,
             self.uninstall_release,
             self.run_hook,
+            self.watch,
+            self.unwatch,
+            self.run_events,
             self.write_status,
         ]
 
@@ -248,6 +264,35 @@ class FakeWorld:
             self.patch = "+after"
             self.values = f"{self.values.removesuffix(self.patch)}{self.patch}"
         return HookResult(values=self.values)
+
+    @activity.defn(name="hook.watch")
+    async def watch(self, request: WatchRequest) -> WatchResult:
+        await self._play("watch", request)
+        return WatchResult(queues=tuple(sorted(self.mailboxes)), unsynchronized=self.unsynchronized)
+
+    @activity.defn(name="hook.unwatch")
+    async def unwatch(self, request: UnwatchRequest) -> WatchResult:
+        await self._play("unwatch", request)
+        self.mailboxes.clear()
+        return WatchResult()
+
+    @activity.defn(name="hook.run_events")
+    async def run_events(self, request: EventsRequest) -> EventsResult:
+        waiting = self.mailboxes.get(request.queue, [])
+        head = waiting[0] if waiting else ""
+        await self._play(f"events {request.queue}: {head or 'nothing'}", request)
+        if head == "synchronization":
+            self.unsynchronized -= 1
+        if head == "values":
+            self.patch = "+event"
+            self.values = f"{self.values.removesuffix(self.patch)}{self.patch}"
+        del waiting[:1]
+        return EventsResult(
+            hook="hooks/x" if head else "",
+            more=bool(waiting),
+            changed=head == "values",
+            unsynchronized=self.unsynchronized,
+        )
 
     @activity.defn(name="status.write")
     async def write_status(self, request: StatusRequest) -> StatusResult:

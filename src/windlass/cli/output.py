@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -21,6 +22,12 @@ PIPE_WIDTH: Final = 1000
 
 _GAP: Final = 2
 """Characters between two columns; one less than kubectl's, for lists that fit into 80."""
+
+
+_LIGHT: Final = {"7", "15"}
+"""Backgrounds in COLORFGBG (``foreground;background``, as rxvt, Konsole and others set it) that are light."""
+
+_DARKER: Final = {"yellow": "dark_orange3", "green": "green4", "cyan": "dark_cyan", "dim": "none"}
 
 
 class Output(StrEnum):
@@ -42,13 +49,18 @@ class Document(StrEnum):
 def console(*, at_least: int = 0) -> Console:
     """Return the console of standard output; colours only on a terminal, none with NO_COLOR.
 
+    Where the terminal says by COLORFGBG that its background is light, what would be hard to read there is darker.
+
     Args:
         at_least: columns to draw for; a narrower terminal breaks the lines itself, which loses nothing.
     """
     from rich.console import Console
+    from rich.theme import Theme
 
+    light = os.environ.get("COLORFGBG", "").rpartition(";")[2] in _LIGHT
     # Nobody sees the edge of a pipe: programs and pagers get whole lines, as from kubectl.
-    made = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    made = Console(highlight=False, width=width, theme=Theme(_DARKER) if light else None)
     made.width = max(made.width, at_least)
     return made
 

@@ -100,7 +100,9 @@ def _hook_problems(root: Path) -> list[Problem]:
     import tempfile
 
     from windlass import logs
+    from windlass.activities.discovery import check_filters
     from windlass.adapters.hooks.runner import HookRunner
+    from windlass.adapters.jq.client import JqClient
     from windlass.adapters.packages.lint import Problem
     from windlass.adapters.packages.loader import hook_files
     from windlass.domain.errors import WindlassError
@@ -114,10 +116,10 @@ def _hook_problems(root: Path) -> list[Problem]:
     async def ask() -> list[Problem]:
         problems: list[Problem] = []
         with tempfile.TemporaryDirectory(prefix="windlass-lint-") as folder:
-            async with HookRunner(Path(folder) / "hooks", environment=os.environ) as runner:
+            async with HookRunner(Path(folder) / "hooks", environment=os.environ) as runner, JqClient() as jq:
                 for file in files:
                     try:
-                        await runner.discover(folder_of_package, [file])
+                        await check_filters(jq, await runner.discover(folder_of_package, [file]))
                     except WindlassError as error:
                         problems.append(Problem(file=file, message=error.message, hint=error.hint))
         return problems

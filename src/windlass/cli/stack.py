@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
+from windlass.cli.output import console, rows
+
 if TYPE_CHECKING:
     from types import FrameType
 
+    from rich.table import Table
+    from rich.text import Text
+
+    from windlass.devstack.doctor import Finding, Level
     from windlass.devstack.stack import Stack
 
 DataDir = Annotated[
@@ -127,21 +133,7 @@ def status(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
     if output is not Form.TABLE:
         _print_document(document, output)
     else:
-        _print_table(
-            ["part", "state", "pid", "address", "version", "uptime", "restarts"],
-            [
-                [
-                    part["part"],
-                    part["state"],
-                    part["pid"] or "",
-                    part["address"],
-                    part["version"],
-                    _duration(part["uptime"]),
-                    part["restarts"] or "",
-                ]
-                for part in parts
-            ],
-        )
+        console().print(parts_table(parts))
         typer.echo(f"\n{_summary(stack)}" if running else f"\nstopped; data in {folder}; start: windlass up")
         for name, part in state.parts.items():
             if running and part.last_error:
@@ -191,10 +183,7 @@ def doctor(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
     if output is not Form.TABLE:
         _print_document([dataclasses.asdict(finding) for finding in findings], output)
     else:
-        for finding in findings:
-            typer.echo(f"{finding.level.value:<8} {finding.subject:<24} {finding.found}")
-            if finding.advice:
-                typer.echo(f"{'':<33} -> {finding.advice}")
+        console().print(findings_table(findings))
     problems = [finding.subject for finding in findings if finding.level is Level.PROBLEM]
     if output is Form.TABLE:
         typer.echo(f"\nto be solved: {', '.join(problems)}" if problems else "\nall good: windlass up")
@@ -226,11 +215,41 @@ def _print_document(document: Any, form: Form) -> None:
         typer.echo(yaml.safe_dump(document, sort_keys=False), nl=False)
 
 
-def _print_table(titles: list[str], rows: list[list[Any]]) -> None:
-    cells = [[title.upper() for title in titles], *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
-    for row in cells:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def parts_table(parts: list[dict[str, Any]]) -> Table:
+    """Return one line for each part; restarts only if there were any, for then they matter."""
+    from rich.text import Text
+
+    restarted = any(part["restarts"] for part in parts)
+    head = ["PART", "STATE", "PID", "ADDRESS", "VERSION", "UPTIME"]
+    lines = [
+        [
+            part["part"],
+            Text(part["state"], "green" if part["state"] == "ready" else "yellow"),
+            str(part["pid"] or ""),
+            part["address"],
+            part["version"],
+            _duration(part["uptime"]),
+            *([str(part["restarts"] or "")] if restarted else []),
+        ]
+        for part in parts
+    ]
+    return rows([*head, "RESTARTS"] if restarted else head, lines, whole={"PART", "STATE", "PID", "VERSION", "UPTIME"})
+
+
+def findings_table(findings: list[Finding]) -> Table:
+    """Return one line for each finding, with what to do below it."""
+    lines: list[list[str | Text]] = []
+    for finding in findings:
+        lines.append([_level(finding.level), finding.subject, finding.found])
+        if finding.advice:
+            lines.append(["", "", f"-> {finding.advice}"])
+    return rows([], lines)
+
+
+def _level(level: Level) -> Text:
+    from rich.text import Text
+
+    return Text(level.value, {"ok": "green", "problem": "bold red"}.get(level.value, "yellow"))
 
 
 def _duration(seconds: int) -> str:

@@ -176,7 +176,8 @@ def _control(package: PackageObject) -> list[RenderableType]:
     lines: list[RenderableType] = []
     if held := status.held:
         lines += ["", Text.assemble(("Held", "bold yellow"), f"  at {held.step}: {held.reason or held.cause.value}")]
-        lines += [Text(f"  {line}") for line in (held.message or "").splitlines()]
+        if status.failure is None:  # what failed has been told
+            lines += [Text(f"  {line}") for line in (held.message or "").splitlines()]
         words = ("retry", "rollback", "skip") if held.cause is Cause.FAILED else ("resume",)
         lines += [Text(f"  Now: windlass {word} {order}") for word in words]
     if wish := status.rejected:
@@ -230,7 +231,7 @@ def _state(state: str) -> Text:
 
 def _orders(package: PackageObject) -> list[list[str | Text]]:
     orders = (package.status.orders if package.status else None) or []
-    return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.order, one.who, one.why] for one in orders[-SHOWN:]]
+    return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.text, one.who, one.why] for one in orders[-SHOWN:]]
 
 
 def _event(event: Object, now: datetime) -> list[str | Text]:

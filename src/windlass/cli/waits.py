@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Final
 
 import typer
 
@@ -12,6 +13,9 @@ from windlass.cli.live import packages
 from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import Kind, PackageKey
+
+_ENDS: Final = frozenset({"RolledBack", "Held", "Breakpoint"})
+"""Reasons of `Ready` that only a person's order or another wish ends."""
 
 
 async def until_all_ready(place: Cluster, keys: list[PackageKey], timeout: float) -> None:  # noqa: ASYNC109 - the command's own option; the text names it
@@ -72,7 +76,15 @@ def _settled(package: PackageObject) -> bool:
             hint=failure.hint or "see `windlass describe`",
             actor=failure.actor,
         )
-    return condition(package, "Ready")[0] == "True"
+    ready, reason, message = condition(package, "Ready")
+    if reason in _ENDS:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"{type(package).__name__} {package.metadata.name}: {message}",
+            hint="see `windlass describe`",
+            actor=Actor.USER,
+        )
+    return ready == "True"
 
 
 async def until_gone(place: Cluster, package: PackageObject) -> None:

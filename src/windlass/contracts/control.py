@@ -64,7 +64,8 @@ def control_of(package: PackageObject) -> Control:
         good=tuple(_good(one, name) for one in status.revisions or ()),
         rejected=_wish(wish, name) if wish else None,
         target=_good(wish.instead, name) if wish else None,
-        held=_held(status),
+        # A hold ends with a change of the object, also with one that nobody was there to see.
+        held=_held(status) if status.observed_generation == package.metadata.generation else None,
         breakpoints=tuple(step for step in steps if step is not None),
     )
 

@@ -16,6 +16,7 @@ from windlass.domain.policy import Control, effective
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
+HOOK_EVENTS = "hook_events"
 
 
 class Limits(WireModel):
@@ -38,6 +39,20 @@ class Failure(WireModel):
     next_try: float = 0.0
     strikes: int = 0
     """How many of the attempts speak against what is being brought about (`windlass.domain.policy.counts`)."""
+
+
+class HookQueue(WireModel):
+    """One queue of event hooks: what waits in it is in the worker's mailbox, here is whether anything does.
+
+    ``run`` is the id of a run whose end was not learned; the same run is tried again under it. ``sequence`` is that of
+    the last signal.
+    """
+
+    name: str
+    due: bool = False
+    sequence: int = 0
+    run: str = ""
+    failure: Failure | None = None
 
 
 class EventNote(WireModel):
@@ -70,6 +85,7 @@ class LifecycleState(WireModel):
     """How often the lifecycle came to rest."""
     hook_run: str = ""
     """Id of a hook run whose end was not learned; the same run is tried again under it."""
+    hook_queues: tuple[HookQueue, ...] = ()
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()
@@ -95,6 +111,18 @@ class DesiredChanged(WireModel):
     """
 
     seen: SeenStatus = SeenStatus()
+
+
+class HookEvents(WireModel):
+    """Signal `hook_events`: something waits in the mailbox of this queue.
+
+    At most one for each queue is sent until a run has emptied the mailbox. ``broken`` says that a watch has failed, or
+    works again: the next run tells, so it does not wait for the end of a back-off.
+    """
+
+    queue: str
+    sequence: int = 0
+    broken: bool = False
 
 
 Who = Annotated[str, StringConstraints(min_length=1, max_length=253)]

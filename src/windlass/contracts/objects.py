@@ -296,9 +296,15 @@ class OrderRecord(KubeModel):
     """One order a person gave: what, who, why, when."""
 
     order: str
+    detail: str | None = Field(default=None, description="What the order is about, such as the step of a breakpoint.")
     who: str
     why: str = ""
     at: AwareDatetime
+
+    @property
+    def text(self) -> str:
+        """The order as people read it: ``pause before UpgradeRelease``."""
+        return f"{self.order} {self.detail or ''}".rstrip()
 
 
 class RevisionStatus(KubeModel):

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final, Self
 
+from pydantic import Field
+
 from windlass.contracts.base import WireModel
-from windlass.domain.package import Artifact, Values
+from windlass.domain.package import Artifact, Hook, Values
 
 SCHEMA_VERSION: Final = 1
 REVISIONS_BYTES: Final = 512 * 1024
 """Of JSON that all kept revisions may have together, before compression: half of what a Secret holds."""
+KNOWN_LIMIT: Final = 1000
+"""Objects of one binding that are remembered, about 60 bytes each: a Secret holds 1 MiB; every run writes it."""
 
 JOURNAL_LIMIT: Final = 20
 """Hook runs that are remembered: more than one pass of one package runs between two writes of its status."""
@@ -60,6 +64,31 @@ class JournalEntry(WireModel):
     result: dict[str, Any]
 
 
+class BindingRecord(WireModel):
+    """How far a hook has been told of the objects of one kubernetes binding.
+
+    ``synchronized`` says that its Synchronization has run (or is not wanted). ``known`` are the checksums of the
+    objects as the hook was last told of them, by ``namespace/name``: what differs after a restart is told then,
+    deletions among it. None where there were more than `KNOWN_LIMIT`: after a restart the whole Synchronization is
+    told again.
+    """
+
+    synchronized: bool = False
+    known: dict[str, str] | None = Field(default_factory=dict[str, str])
+
+
+class WatchedRecord(WireModel):
+    """The kubernetes bindings that are enabled: those of the hooks of the content with this ``digest``.
+
+    ``bindings`` are by their ids (`windlass.domain.bindings.binding_id`); ``runs`` is the last run of each hook queue.
+    """
+
+    digest: str
+    hooks: tuple[Hook, ...]
+    bindings: dict[str, BindingRecord] = Field(default_factory=dict[str, BindingRecord])
+    runs: dict[str, JournalEntry] = Field(default_factory=dict[str, JournalEntry])
+
+
 class PackageRecord(WireModel):
     """The content of one state Secret.
 
@@ -75,6 +104,7 @@ class PackageRecord(WireModel):
         started: digest of the content whose onStartup hooks have run; empty if none.
         completed: marker of the last pass that ended well; empty if none.
         revisions: what the good releases, and the one that stands, were made from; oldest first.
+        watched: the kubernetes bindings that are enabled; None if none are.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
@@ -110,6 +140,8 @@ class PackageRecord(WireModel):
                 break
             kept.append(one)
         return self.model_copy(update={"revisions": tuple(reversed(kept))})
+
+    watched: WatchedRecord | None = None
 
     def hook_result(self, run_id: str) -> dict[str, Any] | None:
         """Return the result of a journalled hook run, or None if it is not (or no longer) journalled."""

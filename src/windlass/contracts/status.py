@@ -6,14 +6,14 @@ import hashlib
 from datetime import datetime
 
 from windlass.contracts import control as controls
-from windlass.contracts.lifecycle import LifecycleState, QueuedStep, QueuesView, StatusView
+from windlass.contracts.lifecycle import Failure, HookQueue, LifecycleState, QueuedStep, QueuesView, StatusView
 from windlass.contracts.objects import Condition as ConditionStatus
 from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
 from windlass.domain import conditions as cond
 from windlass.domain.effects import Phase, phase_of, ready_override
 from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Hold, Next
+from windlass.domain.lifecycle import Hold, Next, Scope
 from windlass.domain.policy import Cause, decide
 from windlass.domain.transitions import remaining
 
@@ -103,8 +103,19 @@ def status_view(key: PackageKey, state: LifecycleState, step: Next) -> StatusVie
     )
 
 
-def queues_view(key: PackageKey, state: LifecycleState, running: Next | None) -> QueuesView:
-    """Return the answer of the query `queues`: the main queue is the projection of the steps that are left."""
+def queue_failure(state: LifecycleState) -> Failure | None:
+    """Return the failure at the head of a hook queue; None if there is none."""
+    return next((queue.failure for queue in state.hook_queues if queue.failure is not None), None)
+
+
+def queues_view(
+    key: PackageKey, state: LifecycleState, running: Next | None, hooks: frozenset[str] = frozenset()
+) -> QueuesView:
+    """Return the answer of the query `queues`.
+
+    The main queue is the projection of the steps that are left. Of a hook queue, named ``<id>/<queue>``, the head is
+    shown, if there is one; ``hooks`` are those that run.
+    """
     steps = remaining(state.wanted, state.progress, paused=state.paused)
     failure = state.failure
     queue = tuple(
@@ -120,7 +131,24 @@ def queues_view(key: PackageKey, state: LifecycleState, running: Next | None) ->
         )
         for index, step in enumerate(steps, start=1)
     )
-    return QueuesView(queues={key.package_id: queue})
+    heads = {f"{key.package_id}/{one.name}": _head(one, running=one.name in hooks) for one in state.hook_queues}
+    return QueuesView(queues={key.package_id: queue, **heads})
+
+
+def _head(queue: HookQueue, *, running: bool) -> tuple[QueuedStep, ...]:
+    if not (queue.due or running):
+        return ()
+    failure = queue.failure
+    head = QueuedStep(
+        index=1,
+        name="EventHook",
+        scope=Scope.SCHEDULE.value,
+        running=running,
+        attempt=failure.attempt if failure else 0,
+        error=failure.message if failure else "",
+        next_try=controls.moment(failure.next_try) if failure and not running else None,
+    )
+    return (head,)
 
 
 def details(state: LifecycleState, step: Next) -> str:
@@ -156,7 +184,7 @@ def _condition(condition: cond.Condition) -> ConditionStatus:
 
 
 def _failure(state: LifecycleState) -> FailureStatus | None:
-    failure = state.failure
+    failure = state.failure or queue_failure(state)
     if failure is None:
         return None
     return FailureStatus(
@@ -166,7 +194,7 @@ def _failure(state: LifecycleState) -> FailureStatus | None:
         hint=failure.hint or None,
         actor=Actor(failure.actor) if failure.actor else None,
         attempt=failure.attempt,
-        next_try=_next_try(state),
+        next_try=_next_try(state) if state.failure else controls.moment(failure.next_try),
     )
 
 

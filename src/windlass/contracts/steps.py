@@ -142,6 +142,60 @@ class HookResult(WireModel):
     duration: float = 0.0
 
 
+class WatchRequest(WireModel):
+    """Enable the kubernetes bindings of the hooks of this content."""
+
+    key: PackageKey
+    uid: str
+    artifact: Artifact
+    hooks: tuple[Hook, ...]
+    record: RecordRef | None = None
+
+
+class WatchResult(WireModel):
+    """``queues`` are those in which something waits; ``unsynchronized`` counts what the first release waits for."""
+
+    queues: tuple[str, ...] = ()
+    unsynchronized: int = 0
+    record: RecordRef | None = None
+
+
+class UnwatchRequest(WireModel):
+    """Disable the kubernetes bindings of a package."""
+
+    key: PackageKey
+    uid: str
+    record: RecordRef | None = None
+
+
+class EventsRequest(WireModel):
+    """Run the hook whose news are at the head of this queue; ``run_id`` makes a repeated attempt recognisable."""
+
+    key: PackageKey
+    uid: str
+    artifact: Artifact
+    queue: str
+    run_id: str
+    record: RecordRef | None = None
+
+
+class EventsResult(WireModel):
+    """What a run did. ``hook`` is empty when nothing waited.
+
+    ``more`` says that the queue is not empty yet; nobody signals until it is. ``changed`` says that the values are
+    others than before. ``reports`` are texts for people: objects a filter failed on, failures that are allowed.
+    """
+
+    hook: str = ""
+    items: int = 0
+    more: bool = False
+    changed: bool = False
+    unsynchronized: int = 0
+    reports: tuple[str, ...] = ()
+    record: RecordRef | None = None
+    duration: float = 0.0
+
+
 class ReleaseRequest(WireModel):
     """Bring the release to this content with the applied settings, and wait until it is ready.
 
@@ -202,9 +256,13 @@ class StatusResult(WireModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Performed:
-    """A step's result, the state Secret as it left it, and what people should read of it."""
+    """A step's result, the state Secret as it left it, and what people should read of it.
+
+    ``queues`` are the hook queues in which something waits since the step.
+    """
 
     result: Result = field(default_factory=Result)
     record: RecordRef | None = None
     release: ReleaseStatus | None = None
     note: str = ""
+    queues: tuple[str, ...] = ()

@@ -67,6 +67,7 @@ class Reason(StrEnum):
     AFTER_HELM_HOOKS_FAILED = "AfterHelmHooksFailed"
     BEFORE_DELETE_HELM_HOOKS_FAILED = "BeforeDeleteHelmHooksFailed"
     AFTER_DELETE_HELM_HOOKS_FAILED = "AfterDeleteHelmHooksFailed"
+    EVENT_HOOK_FAILED = "EventHookFailed"
     # HelmApplied, ReadyInCluster
     APPLY_MANIFESTS_FAILED = "ApplyManifestsFailed"
     READINESS_TIMEOUT = "ReadinessTimeout"

@@ -10,9 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.documents import DocumentError, is_object, parse_document
-from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.package import Binding, Hook, Values
+from windlass.domain.errors import Reason
+from windlass.domain.hook_refusals import described, refuse
+from windlass.domain.kubernetes_config import parse_bindings
+from windlass.domain.package import ORDERED, Binding, Hook, Values
 from windlass.domain.values import camel_key
 
 DEFAULT_TIMEOUT: Final = 300.0
@@ -27,17 +30,17 @@ _FAILURES: Final = {
     Binding.AFTER_HELM: Reason.AFTER_HELM_HOOKS_FAILED,
     Binding.BEFORE_DELETE_HELM: Reason.BEFORE_DELETE_HELM_HOOKS_FAILED,
     Binding.AFTER_DELETE_HELM: Reason.AFTER_DELETE_HELM_HOOKS_FAILED,
+    Binding.KUBERNETES: Reason.EVENT_HOOK_FAILED,
 }
 
 _BINDINGS: Final = {
     "v0": (Binding.ON_STARTUP,),
-    "v1": tuple(Binding),
+    "v1": ORDERED,
 }
 _NOT_SERVED: Final = {
     "v0": ("schedule", "onKubernetesEvent"),
     "v1": (
         "schedule",
-        "kubernetes",
         "kubernetesValidating",
         "kubernetesMutating",
         "kubernetesCustomResourceConversion",
@@ -58,9 +61,9 @@ def failure_reason(binding: Binding) -> Reason:
 def parse_config(path: str, text: str) -> Hook:
     """Read what the hook at ``path`` printed when it was called with ``--config``.
 
-    Served are ``configVersion: v1`` with ``onStartup``, ``beforeHelm``, ``afterHelm``, ``beforeDeleteHelm`` and
-    ``afterDeleteHelm``, and without ``configVersion`` (the protocol's v0) ``onStartup``. ``settings.executionTimeout``
-    is Windlass's own addition: a Go duration of at most an hour.
+    Served are ``configVersion: v1`` with ``onStartup``, ``beforeHelm``, ``afterHelm``, ``beforeDeleteHelm``,
+    ``afterDeleteHelm`` and ``kubernetes``, and without ``configVersion`` (the protocol's v0) ``onStartup``.
+    ``settings.executionTimeout`` is Windlass's own addition: a Go duration of at most an hour.
 
     Raises:
         PermanentError: INIT_HOOKS_FAILED naming file, key and what is expected there.
@@ -68,6 +71,7 @@ def parse_config(path: str, text: str) -> Hook:
     config = _document(path, text)
     version = _version(path, config)
     orders: dict[Binding, int] = {}
+    bindings: tuple[KubernetesBinding, ...] = ()
     timeout = DEFAULT_TIMEOUT
     for key, value in config.items():
         if key in _BINDINGS[version]:
@@ -75,22 +79,24 @@ def parse_config(path: str, text: str) -> Hook:
             orders[binding] = _order(path, binding, value)
         elif key == "settings" and version == "v1":
             timeout = _timeout(path, value)
+        elif key == Binding.KUBERNETES and version == "v1":
+            bindings = parse_bindings(path, value)
         elif key != "configVersion":
             _refuse_key(path, key, version)
-    if not orders:
-        _refuse(path, "", f"binds to nothing, expected at least one of {_names(_BINDINGS[version])}")
-    return Hook(path=path, orders=orders, timeout=timeout)
+    if not orders and not bindings:
+        refuse(path, "", f"binds to nothing, expected at least one of {_names(version)}")
+    return Hook(path=path, orders=orders, timeout=timeout, kubernetes=bindings)
 
 
-def binding_context(binding: Binding) -> list[dict[str, Any]]:
+def binding_context(binding: Binding, snapshots: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """Return the content of ``BINDING_CONTEXT_PATH`` for a lifecycle binding.
 
-    onStartup never carries snapshots; the Helm bindings always do, empty while there are no kubernetes bindings
+    onStartup never carries snapshots; the Helm bindings always do, of every kubernetes binding of the hook
     (reference: hooks.md section 3).
     """
     if binding is Binding.ON_STARTUP:
         return [{"binding": binding.value}]
-    return [{"binding": binding.value, "snapshots": {}}]
+    return [{"binding": binding.value, "snapshots": dict(snapshots or {})}]
 
 
 def values_file(package_name: str, values: Values, global_values: Values) -> Values:
@@ -107,9 +113,9 @@ def _document(path: str, text: str) -> Mapping[str, Any]:
     try:
         document = parse_document(text)
     except DocumentError as error:
-        _refuse(path, "", f"neither JSON nor YAML at {error.position}: {error.problem}")
+        refuse(path, "", f"neither JSON nor YAML at {error.position}: {error.problem}")
     if not is_object(document):
-        _refuse(path, "", f"printed {_kind(document)}, expected an object with bindings")
+        refuse(path, "", f"printed {described(document)}, expected an object with bindings")
     return document
 
 
@@ -118,34 +124,35 @@ def _version(path: str, config: Mapping[str, Any]) -> str:
         return "v0"
     version = config["configVersion"]
     if version != "v1":
-        _refuse(path, "configVersion", f"{_kind(version)}, expected 'v1' or no such key")
+        refuse(path, "configVersion", f"{described(version)}, expected 'v1' or no such key")
     return "v1"
 
 
 def _order(path: str, binding: Binding, value: Any) -> int:
     lowest = None if binding is Binding.ON_STARTUP else 0
     if not isinstance(value, int) or isinstance(value, bool):
-        _refuse(path, binding.value, f"{_kind(value)}, expected an integer (the order among the hooks of this binding)")
+        expected = "expected an integer (the order among the hooks of this binding)"
+        refuse(path, binding.value, f"{described(value)}, {expected}")
     if lowest is not None and value < lowest:
-        _refuse(path, binding.value, f"{value}, expected an integer of at least {lowest}")
+        refuse(path, binding.value, f"{value}, expected an integer of at least {lowest}")
     return value
 
 
 def _timeout(path: str, settings: Any) -> float:
     if not is_object(settings):
-        _refuse(path, "settings", f"{_kind(settings)}, expected an object with executionTimeout")
+        refuse(path, "settings", f"{described(settings)}, expected an object with executionTimeout")
     for key in settings:
         if key in _RATE_LIMITS:
-            _refuse(path, f"settings.{key}", "not served by this version of Windlass, remove it")
+            refuse(path, f"settings.{key}", "not served by this version of Windlass, remove it")
         if key != "executionTimeout":
-            _refuse(path, f"settings.{key}", "unknown key, expected executionTimeout")
+            refuse(path, f"settings.{key}", "unknown key, expected executionTimeout")
     if not settings:
         return DEFAULT_TIMEOUT
     given = settings["executionTimeout"]
     seconds = _go_duration(given) if isinstance(given, str) else None
     if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
         expected = f"a duration such as '90s' or '5m', at most {MAX_TIMEOUT / 3600:g}h"
-        _refuse(path, "settings.executionTimeout", f"{_kind(given)}, expected {expected}")
+        refuse(path, "settings.executionTimeout", f"{described(given)}, expected {expected}")
     return seconds
 
 
@@ -158,38 +165,14 @@ def _go_duration(text: str) -> float | None:
 
 def _refuse_key(path: str, key: str, version: str) -> NoReturn:
     if key in _NOT_SERVED[version]:
-        _refuse(path, key, f"this version of Windlass does not serve this binding, only {_names(_BINDINGS[version])}")
+        refuse(path, key, f"this version of Windlass does not serve this binding, only {_names(version)}")
     if key in _GLOBAL_ONLY:
-        _refuse(path, key, "a binding of global hooks, a package's hook cannot have it")
-    if version == "v0" and key in {*_BINDINGS["v1"], *_NOT_SERVED["v1"], "settings"}:
-        _refuse(path, key, "needs 'configVersion: v1' beside it")
-    _refuse(path, key, f"unknown key, expected {_names(_BINDINGS[version])}")
+        refuse(path, key, "a binding of global hooks, a package's hook cannot have it")
+    if version == "v0" and key in {*_BINDINGS["v1"], *_NOT_SERVED["v1"], Binding.KUBERNETES.value, "settings"}:
+        refuse(path, key, "needs 'configVersion: v1' beside it")
+    refuse(path, key, f"unknown key, expected {_names(version)}")
 
 
-def _refuse(path: str, key: str, problem: str) -> NoReturn:
-    where = f"{path} --config: {key}: " if key else f"{path} --config: "
-    raise PermanentError(
-        Reason.INIT_HOOKS_FAILED,
-        where + problem,
-        hint="correct what the hook prints for --config and release a new version of the package",
-        actor=Actor.AUTHOR,
-    )
-
-
-def _kind(value: Any) -> str:
-    """Describe a wrong value; ``--config`` runs before the hook is given anything secret, so short ones are shown."""
-    match value:
-        case None:
-            return "nothing"
-        case bool() | int() | float() | str() if len(str(value)) <= 40:
-            return repr(value)
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case _:
-            return f"a long {type(value).__name__}"
-
-
-def _names(bindings: tuple[Binding, ...]) -> str:
-    return ", ".join(binding.value for binding in bindings)
+def _names(version: str) -> str:
+    names = [binding.value for binding in _BINDINGS[version]]
+    return ", ".join([*names, Binding.KUBERNETES.value] if version == "v1" else names)

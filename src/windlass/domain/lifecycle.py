@@ -26,6 +26,8 @@ class Step(StrEnum):
     LOAD = "Load"
     APPLY_SETTINGS = "ApplySettings"
     STARTUP = "Startup"
+    WATCH = "Watch"
+    UNWATCH = "Unwatch"
     BEFORE_HELM = "BeforeHelm"
     UPGRADE_RELEASE = "UpgradeRelease"
     AFTER_HELM = "AfterHelm"
@@ -56,6 +58,7 @@ class Hold(StrEnum):
     SUSPENDED = "Suspended"
     PAUSED = "Paused"
     GATED = "Gated"
+    SYNCHRONIZING = "Synchronizing"
     BACKOFF = "Backoff"
     HELD = "Held"
     BREAKPOINT = "Breakpoint"
@@ -88,6 +91,7 @@ CONDITION_OF: Final = {
     Step.LOAD: cond.Type.READY_IN_RUNTIME,
     Step.APPLY_SETTINGS: cond.Type.SETTINGS_VALID,
     Step.STARTUP: cond.Type.HOOKS_PROCESSED,
+    Step.WATCH: cond.Type.HOOKS_PROCESSED,
     Step.BEFORE_HELM: cond.Type.HOOKS_PROCESSED,
     Step.AFTER_HELM: cond.Type.HOOKS_PROCESSED,
     Step.BEFORE_DELETE_HELM: cond.Type.HOOKS_PROCESSED,
@@ -164,7 +168,9 @@ class Progress:
 
     ``owner`` is the uid whose life this is. ``offer`` is what ``artifact`` was chosen from. ``released`` is the content
     of the release that may stand in the cluster; it is set before the first attempt, so that a half-made release is
-    never forgotten.
+    never forgotten. ``watching`` says that the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized``
+    counts their Synchronizations that the first release waits for; ``again`` says that an event hook changed the values
+    since the last release was begun.
     """
 
     owner: str = ""
@@ -178,6 +184,9 @@ class Progress:
     values: str = ""
     startup: int = 0
     active: bool = False
+    watching: bool = False
+    unsynchronized: int = 0
+    again: bool = False
     run: Run = field(default_factory=Run)
     completed: str = ""
     removing: bool = False
@@ -232,7 +241,7 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
     if not desired.exists:
         return _forget(progress)
     if progress.owner != desired.uid:
-        return Next(step=Step.ADOPT)
+        return Next(step=Step.UNWATCH if progress.watching else Step.ADOPT)
     if desired.deleting:
         return _removal(desired, progress) if desired.finalizer else _forget(progress)
     if paused:
@@ -244,13 +253,27 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
     return _pipeline(desired, progress, gate)
 
 
+def serving(desired: Desired, progress: Progress) -> bool:
+    """Say whether hooks of the loaded content may run for what happens to objects."""
+    loaded, artifact = progress.loaded, progress.artifact
+    if not progress.watching or loaded is None or artifact is None:
+        return False
+    mine = desired.exists and desired.uid == progress.owner and not desired.deleting and not progress.removing
+    newest = artifact.source == desired.source and progress.installed == artifact.digest == loaded.artifact.digest
+    return mine and newest and not desired.suspended
+
+
 def _forget(progress: Progress) -> Next:
     # Somebody took the finalizer off by hand: the documented way out. Only our own files are dropped.
-    ours = progress.installed or progress.artifact or progress.released
+    if progress.watching:
+        return Next(step=Step.UNWATCH)
+    ours = progress.owner or progress.artifact or progress.released
     return Next(step=Step.CLEAN_UP if ours and not progress.cleaned else Step.FINISH)
 
 
 def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
+    if progress.watching and not serving(desired, progress):
+        return Next(step=Step.UNWATCH)
     if desired.pinned is not None and progress.artifact != desired.pinned:
         return Next(step=Step.ROLL_BACK)
     if progress.artifact is None or progress.artifact.source != desired.source:
@@ -269,6 +292,10 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     if not progress.active:
         hook = hook_at(progress.loaded, Binding.ON_STARTUP, progress.startup)
         return Next(step=Step.STARTUP, scope=Scope.SCHEDULE, hook=hook)
+    if not progress.watching and follows(progress.loaded):
+        return Next(step=Step.WATCH, scope=Scope.SCHEDULE)
+    if progress.unsynchronized:
+        return Next(step=Step.WAIT, hold=Hold.SYNCHRONIZING)
     return _run(progress, progress.loaded)
 
 
@@ -288,6 +315,8 @@ def _run(progress: Progress, loaded: Loaded) -> Next:
 
 
 def _suspension(desired: Desired, progress: Progress) -> Next:
+    if progress.watching:
+        return Next(step=Step.UNWATCH)
     if progress.active or progress.startup:
         return Next(step=Step.STOP, scope=Scope.SCHEDULE)
     if desired.delete_on_disable and progress.released is not None:
@@ -296,6 +325,8 @@ def _suspension(desired: Desired, progress: Progress) -> Next:
 
 
 def _removal(desired: Desired, progress: Progress) -> Next:
+    if progress.watching:
+        return Next(step=Step.UNWATCH)
     abandoned = desired.abandon and desired.uid == progress.owner
     if not abandoned:
         step = _teardown(progress)
@@ -324,6 +355,11 @@ def _teardown(progress: Progress) -> Next | None:
     if after:
         return Next(step=Step.AFTER_DELETE_HELM, scope=Scope.SCHEDULE, hook=after)
     return None
+
+
+def follows(loaded: Loaded) -> bool:
+    """Say whether a hook of the package has kubernetes bindings."""
+    return any(hook.kubernetes for hook in loaded.hooks)
 
 
 def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
+from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.ids import Kind
 
 type Values = dict[str, Any]
@@ -49,13 +50,24 @@ class Artifact:
 
 
 class Binding(StrEnum):
-    """Moments of a lifecycle that hooks bind to (reference: hooks.md section 2 and deckhouse.md section 4)."""
+    """What hooks bind to: moments of a lifecycle and news of objects (reference: hooks.md 2 and deckhouse.md 4)."""
 
     ON_STARTUP = "onStartup"
     BEFORE_HELM = "beforeHelm"
     AFTER_HELM = "afterHelm"
     BEFORE_DELETE_HELM = "beforeDeleteHelm"
     AFTER_DELETE_HELM = "afterDeleteHelm"
+    KUBERNETES = "kubernetes"
+
+
+ORDERED: Final = (
+    Binding.ON_STARTUP,
+    Binding.BEFORE_HELM,
+    Binding.AFTER_HELM,
+    Binding.BEFORE_DELETE_HELM,
+    Binding.AFTER_DELETE_HELM,
+)
+"""The moments of a lifecycle itself: a hook gives an order among the hooks of the same one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +75,14 @@ class Hook:
     """One executable hook and the moments it is bound to.
 
     ``path`` is relative to the package's root and names the hook everywhere (``hooks/10-secret.sh``);
-    ``orders`` maps a binding to its order number; ``timeout`` is in seconds.
+    ``orders`` maps a binding to its order number; ``kubernetes`` are the objects it wants to hear of; ``timeout`` is in
+    seconds.
     """
 
     path: str
     orders: Mapping[Binding, int]
     timeout: float = 300.0
+    kubernetes: tuple[KubernetesBinding, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from windlass.domain.changes import Event, classify
 from windlass.domain.errors import Category, Reason
 from windlass.domain.lifecycle import (
     OPEN,
@@ -208,6 +209,25 @@ def verdict(
     return desired.on_failure if permanent or strikes >= desired.attempts else OnFailure.RETRY
 
 
+def judged(
+    desired: Desired, progress: Progress, control: Control, failed: Held, step: Step, *, strikes: int, permanent: bool
+) -> Control:
+    """Return ``control`` after a failure that `counts`; arguments as for `verdict`, ``failed`` says what failed."""
+    decision = verdict(desired, progress, control, step, strikes=strikes, permanent=permanent)
+    target = last_good(control, desired)
+    if decision is OnFailure.ROLLBACK and target is not None:
+        rejected = Rejected(
+            source=desired.source,
+            settings=desired.settings,
+            step=failed.step,
+            reason=failed.reason,
+            message=failed.message,
+            at=failed.at,
+        )
+        return reject(control, rejected, target)
+    return replace(control, held=failed) if decision is OnFailure.HOLD else control
+
+
 def remember(control: Control, good: Good) -> Control:
     """Return ``control`` with one more good release, the newest; of equal ones only the newest is kept."""
     newest = control.good[-1] if control.good else None
@@ -228,12 +248,18 @@ def released(control: Control) -> Control:
     return replace(control, rejected=None, target=None, held=None)
 
 
-def renewed(control: Control, desired: Desired) -> Control:
-    """Return ``control`` after the object was looked at: a rejection ends when something else is asked for."""
+def renewed(control: Control, before: Desired, after: Desired) -> Control:
+    """Return ``control`` after the object was looked at.
+
+    A rejection ends when something else is asked for than what was rejected; a hold ends with any change of what is
+    asked for, or of the policy that holds.
+    """
     rejected = control.rejected
-    if rejected is None or (rejected.source, rejected.settings) == (desired.source, desired.settings):
-        return control
-    return released(control)
+    if rejected is not None and (rejected.source, rejected.settings) != (after.source, after.settings):
+        control = released(control)
+    if classify(before, after) is not Event.NONE or before.on_failure is not after.on_failure:
+        control = replace(control, held=None)
+    return control
 
 
 def last_good(control: Control, desired: Desired) -> Good | None:

@@ -34,6 +34,7 @@ class Result:
     values: str = ""
     superseded: bool = False
     unchanged: bool = False
+    unsynchronized: int = 0
 
 
 def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Progress:
@@ -63,6 +64,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
             return _settings_applied(progress, result)
         case Step.STARTUP:
             return _started(progress, hook=step.hook)
+        case Step.WATCH | Step.UNWATCH:
+            return replace(progress, watching=step.step is Step.WATCH, unsynchronized=result.unsynchronized)
         case Step.BEFORE_HELM:
             return replace(progress, run=replace(progress.run, before=progress.run.before + 1))
         case Step.UPGRADE_RELEASE:
@@ -71,12 +74,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
             return _after_helm_ran(progress, result)
         case Step.STOP:
             return replace(_stopped(progress), teardown=Teardown(), completed="")
-        case Step.BEFORE_DELETE_HELM:
-            return _tearing(progress, replace(progress.teardown, before=progress.teardown.before + 1))
-        case Step.UNINSTALL_RELEASE:
-            return _release_gone(_tearing(progress, replace(progress.teardown, uninstalled=True)))
-        case Step.AFTER_DELETE_HELM:
-            return _release_gone(_tearing(progress, replace(progress.teardown, after=progress.teardown.after + 1)))
+        case Step.BEFORE_DELETE_HELM | Step.UNINSTALL_RELEASE | Step.AFTER_DELETE_HELM:
+            return _torn(step.step, progress)
         case Step.CLEAN_UP:
             return replace(progress, cleaned=True, installed="", artifact=None, loaded=None, released=None)
         case Step.RELEASE_FINALIZER:
@@ -99,13 +98,28 @@ def begin(step: Next, progress: Progress) -> Progress:
             return replace(progress, settings_for="")
         case Step.UPGRADE_RELEASE:
             kept = progress.completed if progress.run.verify else ""
-            return replace(progress, released=progress.artifact, teardown=Teardown(), completed=kept)
+            # What event hooks have patched by now, this release has.
+            return replace(progress, released=progress.artifact, teardown=Teardown(), completed=kept, again=False)
         case Step.STARTUP | Step.BEFORE_HELM:
             return replace(progress, completed="")
         case Step.BEFORE_DELETE_HELM | Step.UNINSTALL_RELEASE | Step.AFTER_DELETE_HELM:
             return replace(progress, active=False, startup=0, completed="")
         case _:
             return progress
+
+
+def events_ran(progress: Progress, *, changed: bool, unsynchronized: int) -> Progress:
+    """Return what is known after a run of an event hook.
+
+    Changed values call for one more Run, after the one under way if there is one (reference: deckhouse.md section 4).
+    ``unsynchronized`` is how many awaited Synchronizations were left when it ended; runs of several queues may be told
+    in another order than they ended.
+    """
+    progress = replace(progress, unsynchronized=min(progress.unsynchronized, unsynchronized))
+    if not changed or progress.unsynchronized or not progress.active:
+        return progress
+    progress = replace(progress, again=True, completed="")
+    return _rerun(progress) if progress.run.complete else progress
 
 
 def begin_removal(desired: Desired, progress: Progress) -> Progress:
@@ -117,7 +131,7 @@ def begin_removal(desired: Desired, progress: Progress) -> Progress:
 
 
 def _stopped(progress: Progress) -> Progress:
-    return replace(progress, active=False, startup=0, run=Run())
+    return replace(progress, active=False, startup=0, run=Run(), again=False)
 
 
 def _settings_applied(progress: Progress, result: Result) -> Progress:
@@ -168,6 +182,8 @@ def _run_closed(progress: Progress) -> Progress:
     changed = run.values != progress.values
     if (run.releases == 1 and (hooks_left or changed)) or run.releases == 0:
         return progress
+    if progress.again:
+        return _rerun(progress)
     return replace(
         progress,
         run=replace(run, complete=True),
@@ -175,8 +191,19 @@ def _run_closed(progress: Progress) -> Progress:
     )
 
 
-def _tearing(progress: Progress, teardown: Teardown) -> Progress:
-    return replace(progress, teardown=teardown)
+def _rerun(progress: Progress) -> Progress:
+    return replace(progress, run=Run(trigger=Scope.SCHEDULE), again=False)
+
+
+def _torn(step: Step, progress: Progress) -> Progress:
+    teardown = progress.teardown
+    match step:
+        case Step.BEFORE_DELETE_HELM:
+            return replace(progress, teardown=replace(teardown, before=teardown.before + 1))
+        case Step.UNINSTALL_RELEASE:
+            return _release_gone(replace(progress, teardown=replace(teardown, uninstalled=True)))
+        case _:
+            return _release_gone(replace(progress, teardown=replace(teardown, after=teardown.after + 1)))
 
 
 def _release_gone(progress: Progress) -> Progress:

@@ -51,6 +51,37 @@ class WatchEvent:
     object: Object
 
 
+class ListWatch(Protocol):
+    """The part of `Kube` that keeps a picture of some objects."""
+
+    async def list(
+        self,
+        api_version: str,
+        kind: str,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> ObjectList:
+        """See `Kube.list`."""
+        ...
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        *,
+        resource_version: str,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
+    ) -> AsyncIterator[WatchEvent]:
+        """See `Kube.watch`."""
+        ...
+
+
 class Kube(Protocol):
     """The Kubernetes API over unstructured objects, with its own rate limit per client."""
 

@@ -28,6 +28,10 @@ class Records(Protocol):
         """
         ...
 
+    async def watched(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose record has kubernetes bindings enabled."""
+        ...
+
     async def delete(self, key: PackageKey) -> None:
         """Delete the record. Absent is fine."""
         ...

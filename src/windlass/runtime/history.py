@@ -30,6 +30,7 @@ STEPS: Final[Mapping[str, str]] = {
     "package.load": "Load",
     "package.apply_settings": "ApplySettings",
     "hook.run": "Hook",
+    "hook.run_events": "EventHooks",
     "helm.upgrade_release": "UpgradeRelease",
     "helm.uninstall_release": "UninstallRelease",
     "package.clean_up": "CleanUp",

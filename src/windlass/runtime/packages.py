@@ -18,6 +18,7 @@ from windlass.contracts.lifecycle import (
     DESIRED_CHANGED,
     DesiredChanged,
     DumpView,
+    HookEvents,
     LifecycleInput,
     Limits,
     Order,
@@ -95,6 +96,20 @@ class PackageLifecycles:
             await self._handle(key).signal(
                 PackageLifecycleWorkflow.desired_changed, DesiredChanged(), rpc_timeout=RPC_TIMEOUT
             )
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
+    async def hook_events(self, key: PackageKey, events: HookEvents) -> bool:
+        """Tell a running lifecycle that news wait for its hooks; never start one. False if none runs.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        try:
+            await self._handle(key).signal(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

@@ -71,6 +71,16 @@ async def test_delete_spares_an_object_of_another_uid(kube: KubeClient, namespac
     assert await kube.get(ref(namespace)) is None
 
 
+async def test_any_text_is_written_as_it_is(kube: KubeClient, namespace: str) -> None:
+    odd = '東京 🚀 ü \x7f \x85 \x9f \u2028 \ufeff \uffff \U0010ffff \\ud83d " \t \x01'
+    applied = await kube.apply(config_map(namespace, text=odd), field_manager="tests")
+    assert applied["data"]["text"] == odd
+    assert (await kube.patch(ref(namespace), {"data": {"more": odd}}, kind="merge") or {})["data"]["more"] == odd
+    assert (await kube.create(config_map(namespace, "other", text=odd)))["data"]["text"] == odd
+    broken = await kube.apply(config_map(namespace, "lone", text="a \ud83d b"), field_manager="tests")
+    assert broken["data"]["text"] == "a \ufffd b"
+
+
 async def test_apply_owns_its_fields_only(kube: KubeClient, namespace: str) -> None:
     await kube.apply(config_map(namespace, a="1", b="1"), field_manager="first")
     await kube.apply(config_map(namespace, c="1"), field_manager="second")

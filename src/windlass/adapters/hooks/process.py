@@ -18,6 +18,7 @@ import structlog
 from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import CHUNK, Sink, pump
+from windlass.adapters.hooks.spawn import Spawned, spawn
 
 TIMEOUT_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL after a time-out."""
@@ -80,23 +81,18 @@ async def run_group(command: Command, *, guard: Guard, stdout: Sink, stderr: Sin
         gate, opener = _pipe()
         with opener:
             with gate, out, err:
-                process = await asyncio.create_subprocess_exec(
-                    "/bin/sh",
-                    "-c",
-                    _GATE,
-                    "sh",
-                    *command.argv,
+                process = spawn(
+                    ("/bin/sh", "-c", _GATE, "sh", *command.argv),
                     stdin=gate,
                     stdout=out,
                     stderr=err,
                     cwd=command.cwd,
-                    env=dict(command.env),
-                    start_new_session=True,
+                    env=command.env,
                 )
             return await _supervise(process, guard, opener, time_limit)
 
 
-async def _supervise(process: asyncio.subprocess.Process, guard: Guard, opener: FileIO, time_limit: float) -> Ended:
+async def _supervise(process: Spawned, guard: Guard, opener: FileIO, time_limit: float) -> Ended:
     loop = asyncio.get_running_loop()
     started = loop.time()
     grace = CANCEL_GRACE
@@ -119,7 +115,7 @@ async def _supervise(process: asyncio.subprocess.Process, guard: Guard, opener: 
     )
 
 
-async def _end_group(process: asyncio.subprocess.Process, guard: Guard, grace: float) -> bool:
+async def _end_group(process: Spawned, guard: Guard, grace: float) -> bool:
     """End whatever still runs in the group and wait until it is gone; say whether there was anything."""
     group = process.pid
     left_behind = process.returncode is None or _alive(group)
@@ -134,7 +130,7 @@ async def _end_group(process: asyncio.subprocess.Process, guard: Guard, grace: f
     return left_behind
 
 
-async def _gone(process: asyncio.subprocess.Process, within: float) -> bool:
+async def _gone(process: Spawned, within: float) -> bool:
     """Look until the group is gone or ``within`` seconds are over; only its leader is our child and tells us itself."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within

@@ -20,7 +20,7 @@ class Fetch(Protocol):
 
 
 class Discovery:
-    """Looks kinds up; kinds compare without regard to case."""
+    """Looks kinds up; kinds, plurals, singulars and short names compare without regard to case."""
 
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -63,16 +63,20 @@ class Discovery:
                 return now  # refreshed while we waited for the lock
             path = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
             document = await self._fetch(path) or {}
-            resources = {
-                str(entry["kind"]).lower(): ResourceInfo(
+            resources: dict[str, ResourceInfo] = {}
+            entries = [e for e in cast("list[Any]", document.get("resources") or []) if "/" not in str(e["name"])]
+            for entry in entries:
+                info = ResourceInfo(
                     api_version=api_version,
                     kind=str(entry["kind"]),
                     plural=str(entry["name"]),
                     namespaced=bool(entry["namespaced"]),
                 )
-                for entry in cast("list[Any]", document.get("resources") or [])
-                if "/" not in str(entry["name"])  # subresources
-            }
+                others = [entry["name"], entry.get("singularName") or "", *(entry.get("shortNames") or ())]
+                for name in others:
+                    resources.setdefault(str(name).lower(), info)
+                resources[info.kind.lower()] = info
+            resources.pop("", None)
             if resources:
                 self._known[api_version] = resources
             else:

@@ -18,11 +18,23 @@ from pydantic import ValidationError
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import canonical_json, keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import GROUP, INSTALLATION_LABEL, PackageKey, package_label, record_name
+from windlass.domain.ids import (
+    GROUP,
+    INSTALLATION_LABEL,
+    PackageKey,
+    package_label,
+    package_of,
+    package_workflow_prefix,
+    record_name,
+)
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 SECRET_TYPE: Final = f"{GROUP}/record"
 PACKAGE_LABEL: Final = f"{GROUP}/package"
+WATCHED_LABEL: Final = f"{GROUP}/watched"
+"""Marks the records of packages whose hooks follow objects: a worker that starts looks for them."""
+
+ID_ANNOTATION: Final = f"{GROUP}/package-id"
 DIGEST_ANNOTATION: Final = f"{GROUP}/record-digest"
 DATA_KEY: Final = "record"
 
@@ -71,12 +83,24 @@ class RecordStore:
             )
         digest = self._digest(key, packed)
         secret = _secret(key, packed, digest)
+        if record.watched is not None:
+            secret["metadata"]["labels"][WATCHED_LABEL] = "true"
         if expected is None:
             written = await self._kube.create(secret)
         else:
             secret["metadata"]["resourceVersion"] = expected.resource_version
             written = await self._kube.replace(secret)
         return _reference(written, digest)
+
+    async def watched(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose hooks follow objects; see `ports.Records`."""
+        selector = f"{WATCHED_LABEL}=true,{INSTALLATION_LABEL}={installation}"
+        found = await self._kube.list("v1", "Secret", label_selector=selector, metadata_only=True)
+        prefix = package_workflow_prefix(installation)
+        annotations = [cast("dict[str, str]", item["metadata"].get("annotations") or {}) for item in found.items]
+        ids = [one.get(ID_ANNOTATION, "") for one in annotations]
+        keys = (package_of(installation, f"{prefix}{id_}") for id_ in ids if id_)
+        return [key for key in keys if key is not None]
 
     async def delete(self, key: PackageKey) -> None:
         """Delete the record. Absent is fine."""
@@ -104,7 +128,7 @@ def _secret(key: PackageKey, packed: bytes, digest: str) -> Object:
                 INSTALLATION_LABEL: key.installation,
                 PACKAGE_LABEL: package_label(key),
             },
-            "annotations": {DIGEST_ANNOTATION: digest},
+            "annotations": {DIGEST_ANNOTATION: digest, ID_ANNOTATION: key.package_id},
         },
         "data": {DATA_KEY: base64.b64encode(packed).decode()},
     }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from windlass.domain.errors import WindlassError
-from windlass.ports.kube import Kube, Object, WatchEvent, WatchExpiredError
+from windlass.ports.kube import ListWatch, Object, WatchEvent, WatchExpiredError
 
 BACKOFF_FIRST: Final = 0.5
 BACKOFF_FACTOR: Final = 1.5
@@ -40,7 +40,7 @@ def _ignore(_error: WindlassError) -> None:
 
 
 async def list_and_watch(  # noqa: PLR0913 - the selectors of Kube.list, all keyword
-    kube: Kube,
+    kube: ListWatch,
     api_version: str,
     kind: str,
     *,

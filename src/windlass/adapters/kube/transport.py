@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import socket
 import ssl
 import tempfile
@@ -35,6 +36,10 @@ RETRY_AFTER_MAX: Final = 5.0
 CONCURRENT: Final = 32
 """Requests in flight at once, streams apart. A burst of hundreds would be hundreds of TLS handshakes and time out."""
 
+_NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What JSON takes as it is and YAML only escaped; the text of a JSON document has such characters in strings only."""
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REQUEST: Final = aiohttp.ClientTimeout(total=REQUEST_SECONDS, sock_connect=5.0)
 _KEEPALIVE_SECONDS: Final = 15.0  # well below the server's idle limit, so that no request meets a closing connection
 _TOKEN_FILE_SECONDS: Final = 60.0  # projected tokens rotate at 80 % of their life of at least ten minutes
@@ -107,7 +112,7 @@ class Transport:
             TransientError: API_UNAVAILABLE, no answer.
             PermanentError: FORBIDDEN, no credentials to be had.
         """
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else _written(body)
         headers = {"Accept": accept} | ({"Content-Type": content_type} if data is not None else {})
         renewed = False
         retries = 0
@@ -200,6 +205,15 @@ class Transport:
                 token = await asyncio.to_thread(_read_token, Path(access.token_file))
                 self._authorization = f"Bearer {token}"
             self._authorized_at = self._clock()
+
+
+def _written(body: Any) -> bytes:
+    """Return JSON that is YAML too: the server reads an apply as YAML, which knows no escapes of surrogates.
+
+    A lone surrogate is no text; it becomes U+FFFD, which is what the server makes of it in JSON.
+    """
+    text = _SURROGATE.sub("\ufffd", json.dumps(body, ensure_ascii=False))
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
 def _read_token(path: Path) -> str:

@@ -1,0 +1,142 @@
+"""Hooks that follow objects: enabling and disabling their bindings, and runs for what has happened."""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakValueDictionary
+
+import structlog
+from temporalio import activity
+
+from windlass.activities.content import Contents, State
+from windlass.activities.heartbeat import heartbeating
+from windlass.activities.hook_runs import Call, HookRuns, Outcome
+from windlass.contracts.record import JournalEntry, PackageRecord, WatchedRecord
+from windlass.contracts.steps import EventsRequest, EventsResult, UnwatchRequest, WatchRequest, WatchResult
+from windlass.domain.errors import Reason, TransientError, WindlassError
+from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.package import Binding
+from windlass.ports.watches import EventRun, HookWatches, PackageWatch
+
+_log = structlog.stdlib.get_logger(__name__)
+
+
+class EventHookActivities:
+    """How far hooks have been told stands in the state Secret before a run returns: what is not there is told again."""
+
+    def __init__(self, *, runs: HookRuns, watches: HookWatches, contents: Contents) -> None:
+        self._runs = runs
+        self._watches = watches
+        self._contents = contents
+        self._locks: WeakValueDictionary[tuple[PackageKey, str], asyncio.Lock] = WeakValueDictionary()
+
+    @activity.defn(name="hook.watch")
+    async def watch(self, request: WatchRequest) -> WatchResult:
+        """Enable the kubernetes bindings of a content's hooks; those enabled before go on where they stood."""
+        state = await self._contents.applied(request.key, request.uid, request.record)
+        watched = state.record.watched
+        if watched is None or watched.digest != request.artifact.digest:
+            hooks = tuple(hook for hook in request.hooks if hook.kubernetes)
+            watched = WatchedRecord(digest=request.artifact.digest, hooks=hooks)
+            state = await self._contents.update(
+                request.key,
+                request.uid,
+                state.ref,
+                lambda record: record.model_copy(update={"watched": watched}),
+            )
+        watch = await self._watches.open(request.key, watched)
+        return WatchResult(queues=watch.waiting(), unsynchronized=watch.unsynchronized(), record=state.ref)
+
+    @activity.defn(name="hook.unwatch")
+    async def unwatch(self, request: UnwatchRequest) -> WatchResult:
+        """Disable them; what they were told is forgotten: enabled again, they are told everything anew."""
+        await self._watches.close(request.key)
+        state = await self._contents.state(request.key, request.uid, request.record)
+        if state.record.watched is not None:
+            state = await self._contents.update(
+                request.key, request.uid, state.ref, lambda record: record.model_copy(update={"watched": None})
+            )
+        return WatchResult(record=state.ref)
+
+    @activity.defn(name="hook.run_events")
+    async def run_events(self, request: EventsRequest) -> EventsResult:
+        """Run the hook whose news are at the head of the queue, with all that it can be told at once.
+
+        Runs of one queue never meet: an attempt that Temporal has given up may still be running here.
+        """
+        lock = self._locks.setdefault((request.key, request.queue), asyncio.Lock())
+        async with heartbeating() as beat, lock:
+            beat.details = request.queue
+            state = await self._contents.applied(request.key, request.uid, request.record)
+            watched = _watched(request, state)
+            watch = await self._watches.open(request.key, watched)
+            watch.announce()  # opened by this very run, other queues have something to tell as well
+            last = watched.runs.get(request.queue)
+            if last is not None and last.run_id == request.run_id:
+                return _now(EventsResult.model_validate(last.result), watch, request.queue, state)
+            run = watch.take(request.queue)
+            if run is None:
+                return _done(EventsResult(), watch, request.queue, state)
+            beat.details = f"{request.queue}: {run.hook.path}"
+            try:
+                result, state = await self._run(request, run, watch, state)
+            except WindlassError as error:
+                if not run.allow_failure or error.reason is not Reason.EVENT_HOOK_FAILED:
+                    raise
+                _log.warning("failure allowed", package=request.key.package_id, hook=run.hook.path, error=str(error))
+                result = EventsResult(hook=run.hook.path, items=run.items, reports=(f"failed: {error.message}",))
+                state = await self._contents.update(
+                    request.key, request.uid, state.ref, lambda record: _journalled(request, record, result, watch)
+                )
+            return _done(result, watch, request.queue, state)
+
+    async def _run(
+        self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State
+    ) -> tuple[EventsResult, State]:
+        content = await self._contents.ensure(request.artifact)
+        call = Call(key=request.key, uid=request.uid, hook=run.hook, binding=Binding.KUBERNETES, context=run.context)
+
+        def result(outcome: Outcome) -> EventsResult:
+            return EventsResult(hook=run.hook.path, items=run.items, changed=outcome.changed, duration=outcome.duration)
+
+        def journal(record: PackageRecord, outcome: Outcome) -> PackageRecord:
+            return _journalled(request, record, result(outcome), watch)
+
+        outcome, saved = await self._runs.run(call, content, state, journal)
+        return result(outcome), saved
+
+
+def _watched(request: EventsRequest, state: State) -> WatchedRecord:
+    watched = state.record.watched
+    if watched is None or watched.digest != request.artifact.digest:
+        raise TransientError(
+            Reason.STATE_LOST,
+            f"the state Secret {record_name(request.key)} in {request.key.target_namespace} says nothing of watches",
+            hint="nothing to do: settings are applied and hooks are run anew",
+        )
+    return watched
+
+
+def _journalled(
+    request: EventsRequest, record: PackageRecord, result: EventsResult, watch: PackageWatch
+) -> PackageRecord:
+    """Write down what the hooks have been told; without the record of this life there is nothing to write it into."""
+    watched = record.watched
+    if watched is None:
+        return record
+    entry = JournalEntry(run_id=request.run_id, result=result.model_dump(mode="json", exclude={"record"}))
+    told = {"bindings": watch.after(request.queue), "runs": {**watched.runs, request.queue: entry}}
+    return record.model_copy(update={"watched": watched.model_copy(update=told)})
+
+
+def _done(result: EventsResult, watch: PackageWatch, queue: str, state: State) -> EventsResult:
+    # Reports first: the queue is empty, and the next news are signalled, only when they have been taken as well.
+    reports = (*result.reports, *watch.reports(queue))
+    more = watch.done(queue)
+    return _now(result.model_copy(update={"reports": reports}), watch, queue, state).model_copy(update={"more": more})
+
+
+def _now(result: EventsResult, watch: PackageWatch, queue: str, state: State) -> EventsResult:
+    """Return ``result`` with how things stand now."""
+    more = watch.waits(queue)
+    return result.model_copy(update={"more": more, "unsynchronized": watch.unsynchronized(), "record": state.ref})

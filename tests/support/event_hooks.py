@@ -1,0 +1,88 @@
+"""A hook that notes what it is told, and the objects it is told of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from support.installation import CONFIG_MAP, GREETING, Installation, write_package
+from support.running import packages
+from support.waiting import eventually
+from windlass.ports.kube import Object
+
+type Run = list[dict[str, Any]]
+"""The binding context of one run."""
+
+
+class Journal:
+    """A hook in shell that appends the context of each run to a file, and reads it here."""
+
+    def __init__(self, folder: Path, name: str = "journal") -> None:
+        self.file = folder / name
+
+    def hook(self, *bindings: dict[str, Any], body: str = "", **others: Any) -> str:
+        config = json.dumps({"configVersion": "v1", "kubernetes": list(bindings), **others})
+        return (
+            f"#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'END'\n{config}\nEND\nexit 0; fi\n{body}\n"
+            f'{{ cat "$BINDING_CONTEXT_PATH"; echo; }} >> {self.file}\n'
+        )
+
+    @property
+    def runs(self) -> list[Run]:
+        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    @property
+    def items(self) -> Run:
+        """Everything that was told, run by run."""
+        return [item for run in self.runs for item in run]
+
+    async def reaches(self, count: int, *, within: float = 30) -> list[Run]:
+        """Wait for so many runs."""
+
+        def reached() -> list[Run]:
+            return self.runs if len(self.runs) >= count else []
+
+        return await eventually(reached, within, what=f"{count} runs in {self.file.name}")
+
+    async def told(self, change: str, name: str, *, within: float = 30) -> dict[str, Any]:
+        """Wait for an event of this kind about the object of this name; return the last one."""
+
+        def heard() -> dict[str, Any] | None:
+            found = [one for one in self.items if one.get("watchEvent") == change and named(one) == name]
+            return found[-1] if found else None
+
+        return await eventually(heard, within, what=f"{change} {name}")
+
+
+def named(item: dict[str, Any]) -> str:
+    """Return the name of the object that an item shows."""
+    return item["object"]["metadata"]["name"]
+
+
+def write(installation: Installation, name: str, **hooks: str) -> None:
+    """Write version 1.0.0 of a package of this name with these hooks."""
+    write_package(
+        packages(installation),
+        name,
+        "1.0.0",
+        templates={"config.yaml": CONFIG_MAP},
+        settings=GREETING,
+        hooks={f"{file}.sh": text for file, text in hooks.items()},
+    )
+
+
+async def put(installation: Installation, name: str, app: str, **data: str) -> Object:
+    """Create or change a ConfigMap with the label ``app``."""
+    metadata = {"name": name, "namespace": installation.namespace, "labels": {"app": app}}
+    return await installation.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+async def drop(installation: Installation, name: str) -> None:
+    """Delete a ConfigMap."""
+    await installation.kube.delete(installation.ref("ConfigMap", name))
+
+
+def labelled(app: str, **more: Any) -> dict[str, Any]:
+    """Return a binding to the ConfigMaps with the label ``app``."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "labelSelector": {"matchLabels": {"app": app}}, **more}

@@ -1,0 +1,177 @@
+"""Hook queues beside the main queue: when they run, what holds them up, what they hold up."""
+
+from __future__ import annotations
+
+import pytest
+from workflows.life import ORDER, Life
+from workflows.world import following, hook, source
+
+from support.waiting import eventually
+from windlass.contracts.lifecycle import HookEvents
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.package import Binding
+
+pytestmark = pytest.mark.stack
+
+
+async def tell(life: Life, queue: str, *items: str) -> None:
+    """Put items into a mailbox and signal once, as the worker does."""
+    life.world.mailboxes.setdefault(queue, []).extend(items)
+    await life.lifecycles.hook_events(life.key, HookEvents(queue=queue, sequence=1))
+
+
+async def did(life: Life, *lines: str) -> None:
+    """Wait until all of these were done."""
+    await eventually(lambda: set(lines) <= set(life.world.log), 15, what=f"{lines} in {life.world.log}")
+
+
+async def test_the_first_release_waits_for_the_synchronization(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"), hook("hooks/y", Binding.ON_STARTUP, Binding.BEFORE_HELM))
+    life.world.mailboxes = {"main": ["synchronization", "event"]}
+    life.world.unsynchronized = 1
+    hold = life.world.hold("hook.run_events")
+    await life.changed()
+    await life.rests("Synchronizing")
+    assert life.world.steps()[-3:] == ["onStartup hooks/y", "watch", "events main: synchronization"]
+    hold.release()
+    await life.rests()
+    steps = life.world.steps()
+    assert steps.index("events main: synchronization") < steps.index("beforeHelm hooks/y")
+    await did(life, "events main: event", "upgrade_release 1:s1")
+
+
+async def test_a_signal_empties_the_mailbox_run_by_run(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    assert not [line for line in life.world.log if line.startswith("events")]
+    await tell(life, "main", "a", "b", "c")
+    await did(life, "events main: a", "events main: b", "events main: c")
+    queues = (await life.lifecycles.queues(life.key)).queues
+    assert queues["prod.web/main"] == ()
+
+
+async def test_values_changed_by_an_event_are_released_once_more(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    await tell(life, "main", "values")
+    await did(life, "upgrade_release 1:s1+event")
+    await life.rests()
+
+
+async def test_values_changed_during_a_release_are_released_after_it(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    hold = life.world.hold("helm.upgrade_release")
+    await life.changed()
+    await eventually(hold.started.is_set, 15)
+    await tell(life, "main", "values")
+    await did(life, "events main: values")
+    hold.release()
+    await did(life, "upgrade_release 1:s1+event")
+    await life.rests()
+
+
+async def test_a_failing_queue_is_seen_and_holds_up_no_other(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"), following("hooks/y", queue="other"))
+    await life.changed()
+    await life.rests()
+    life.world.fail("hook.run_events", PermanentError(Reason.EVENT_HOOK_FAILED, "no luck", actor=Actor.AUTHOR))
+    await tell(life, "main", "a")
+
+    def seen() -> bool:
+        status = life.world.statuses[-1].status
+        found = {one.type: (one.status, one.reason) for one in status.conditions or []}
+        failure = status.failure
+        return (
+            found["HooksProcessed"] == ("False", "EventHookFailed")
+            and found["Ready"] == ("False", "EventHookFailed")
+            and failure is not None
+            and failure.step == "EventHook main"
+        )
+
+    await eventually(seen, 15, what="the failure in status")
+    await tell(life, "other", "b")
+    await did(life, "events other: b")
+
+    assert life.world.log.count("events main: a") == 1
+    assert (await life.lifecycles.retry(life.key, ORDER)).message == "EventHook main is tried again"
+
+    def mended() -> bool:
+        status = life.world.statuses[-1].status
+        return status.failure is None and all(
+            one.status == "True" for one in status.conditions or [] if one.type in {"HooksProcessed", "Ready"}
+        )
+
+    await eventually(mended, 30, what="the end of the failure in status")
+    assert life.world.log.count("events main: a") == 2
+
+
+async def test_a_new_version_ends_the_old_ones_hooks_first(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    hold = life.world.hold("hook.run_events")
+    await tell(life, "main", "a", "b")
+    await eventually(hold.started.is_set, 15)
+    await life.change(source=source("2"))
+    await eventually(hold.cancelled.is_set, 15)
+    await life.rests()
+    steps = life.world.steps()
+    assert steps.index("unwatch") < steps.index("install 2")
+    assert "events main: b" not in steps
+
+
+async def test_a_suspended_package_runs_no_event_hooks_and_a_resumed_one_does(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    await life.change(suspended=True)
+    await life.rests("Suspended")
+    assert life.world.steps()[-1] == "unwatch"
+    await tell(life, "main", "a")
+    assert "events main: a" not in life.world.log
+    await life.change(suspended=False)
+    await life.rests()
+    assert life.world.log.count("watch") == 2
+
+
+async def test_a_paused_package_keeps_its_events(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    await life.lifecycles.pause(life.key, ORDER)
+    await tell(life, "main", "a")
+    queues = (await life.lifecycles.queues(life.key)).queues
+    assert [one.name for one in queues["prod.web/main"]] == ["EventHook"]
+    assert "events main: a" not in life.world.log
+    await life.lifecycles.resume(life.key, ORDER)
+    await did(life, "events main: a")
+
+
+async def test_removal_ends_the_queues_before_anything_else(life: Life) -> None:
+    life.world.hooks = (following("hooks/x", Binding.BEFORE_DELETE_HELM),)
+    await life.changed()
+    await life.rests()
+    hold = life.world.hold("hook.run_events")
+    await tell(life, "main", "a")
+    await eventually(hold.started.is_set, 15)
+    await life.change(deleting=True)
+    await life.ended()
+    assert hold.cancelled.is_set()
+    steps = life.world.steps()
+    assert steps[steps.index("unwatch") :][:3] == ["unwatch", "beforeDeleteHelm hooks/x", "uninstall_release"]
+
+
+async def test_everything_is_carried_into_the_next_run(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    life.limits = life.limits.model_copy(update={"events": 40})
+    await life.changed()
+    await life.rests()
+    first = (await life.handle.describe()).run_id
+    for number in range(12):
+        await tell(life, "main", f"n{number}")
+    await did(life, *(f"events main: n{number}" for number in range(12)))
+    assert (await life.handle.describe()).run_id != first
+    assert len([line for line in life.world.log if line.startswith("events main: n")]) == 12
+    assert life.world.log.count("watch") == 1
