@@ -35,7 +35,9 @@ def test_yaml_parses(path: Path) -> None:
     assert documents(path) or path.read_text().strip() == "", "no document"
 
 
-@pytest.mark.parametrize("path", tracked("examples/applications/*.yaml"), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", tracked("examples/applications/*.yaml", "examples/repositories/*.yaml"), ids=lambda path: path.name
+)
 def test_examples_are_objects_we_serve(path: Path) -> None:
     for document in documents(path):
         model = MODELS.get(document["kind"])

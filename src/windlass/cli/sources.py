@@ -14,6 +14,7 @@ import typer
 from windlass.cli.options import Format
 from windlass.cli.output import Output, console, emit, rows
 from windlass.cli.repository import CaFile, Insecure, PasswordStdin, Reach, Username, Where, repository_at
+from windlass.domain.documents import is_list
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 if TYPE_CHECKING:
@@ -122,9 +123,7 @@ def show(
     if output in {Output.JSON, Output.YAML}:
         emit(facts, output)
         return
-    lines = [
-        [name.capitalize(), ", ".join(fact) if isinstance(fact, list) else str(fact)] for name, fact in facts.items()
-    ]
+    lines = [[name.capitalize(), ", ".join(fact) if is_list(fact) else str(fact)] for name, fact in facts.items()]
     console().print(rows([], lines))
 
 
