@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
-from windlass.activities.inputs import repository_for
+from windlass.activities.repositories import repository_for
 from windlass.contracts.record import PackageRecord, RecordRef
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Reason, TransientError

@@ -8,17 +8,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from windlass.contracts.objects import PackageObject, PackageRepository, SeenStatus, ValuesReference, parse_package
+from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference, parse_package
+from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import seen_digest, settings_digest
 from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import API_VERSION, PackageKey
-from windlass.domain.package import Source, Values
+from windlass.domain.package import Values
 from windlass.domain.tree import merge
+from windlass.domain.wanted import is_floating
 from windlass.ports.kube import Kube, Object, ObjectRef
-from windlass.ports.packages import Repository
 
-_IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,20 +52,36 @@ class Inputs:
     def seen(self, key: bytes) -> SeenStatus:
         """Return the mark by which the watcher knows that all of this has been taken notice of."""
         metadata = self.object.metadata
-        annotations = {k: v for k, v in metadata.annotations.items() if k not in _IGNORED_ANNOTATIONS}
+        annotations = {k: v for k, v in metadata.annotations.items() if k not in IGNORED_ANNOTATIONS}
         sources: dict[str, dict[str, str]] = {}
         for reference in self.references:
             if reference.text is not None:
                 entry = reference.entry
                 sources.setdefault(f"{entry.kind}/{entry.name}", {})[entry.key] = reference.text
         repository = self.repository
-        repositories = {repository.metadata.name: repository.spec.to_object()} if repository else {}
+        repositories = (
+            {repository.metadata.name: {**repository.spec.to_object(), **self._scanned}} if repository else {}
+        )
         return SeenStatus(
             uid=metadata.uid,
             generation=metadata.generation,
             deletion_timestamp=metadata.deletion_timestamp,
             digest=seen_digest(annotations, sources, repositories, key),
         )
+
+    @property
+    def offer(self) -> str:
+        """What changes whenever the version, if it is a range, may come to something else; empty if it cannot."""
+        package = self.object.spec.package
+        return self.repository.offer(package.name) if self.repository and is_floating(package.version) else ""
+
+    @property
+    def _scanned(self) -> dict[str, str]:
+        """What the last scan says of the repository's Secrets, and of the package."""
+        status = self.repository.status if self.repository else None
+        seen = status.seen.digest if status and status.seen else ""
+        found = {"windlass.dev/seen": seen, "windlass.dev/offer": self.offer}
+        return {name: digest for name, digest in found.items() if digest}
 
     def settings(self) -> Values:
         """Return ``valuesFrom`` in order, then ``spec.settings``, merged; later wins.
@@ -131,22 +148,6 @@ async def read_repository(lookup: Lookup, name: str) -> PackageRepository | None
     """Look a PackageRepository up; None if there is none of that name."""
     obj = await lookup(ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=name))
     return PackageRepository.model_validate(obj) if obj else None
-
-
-async def repository_for(kube: Kube, source: Source) -> Repository:
-    """Return the repository of ``source`` as package sources want it.
-
-    Raises:
-        TransientError: REPOSITORY_NOT_FOUND; it may still come.
-    """
-    repository = await read_repository(kube.get, source.repository)
-    if repository is None:
-        raise TransientError(
-            Reason.REPOSITORY_NOT_FOUND,
-            f"spec.package.repository: there is no PackageRepository {source.repository!r}",
-            hint="create it, or name one of `kubectl get packagerepositories`",
-        )
-    return Repository(name=source.repository, spec=repository.spec.to_object())
 
 
 def _text(entry: ValuesReference, obj: Object | None) -> str | None:

@@ -48,6 +48,7 @@ class ObserveActivities:
             finalizer=FINALIZER in metadata.finalizers,
             source=package.source,
             settings=inputs.settings_digest(self._digest_key),
+            offer=inputs.offer,
             suspended=package.spec.suspend,
             delete_on_disable=package.spec.delete_on_disable,
             on_failure=policy.on_failure,

@@ -9,8 +9,9 @@ from temporalio import activity
 from windlass.activities.content import VALUES_ROOT, Content, Contents, State
 from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
-from windlass.activities.inputs import read_inputs, repository_for
+from windlass.activities.inputs import read_inputs
 from windlass.activities.observe import object_ref
+from windlass.activities.repositories import repository_for
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
@@ -130,7 +131,7 @@ class PackageActivities:
             raise PermanentError(
                 Reason.REVISION_LOST,
                 f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
-                f"settings of the good release of version {request.artifact.source.version}",
+                f"settings of the good release of version {request.artifact.exact}",
                 hint="order `rollback --to` another revision, or change the object to what shall run",
                 actor=Actor.USER,
             )

@@ -20,11 +20,13 @@ from windlass.adapters.kube.shard_table import ShardTable
 from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
+from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector
 from windlass.worker.monitoring import Health
+from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
@@ -115,13 +117,22 @@ class Process:
                     installation=settings.installation,
                     digest_key=self.keyring.digest_key,
                     resync=settings.resync,
-                    jitter=lambda: 0.9 + secrets.randbelow(200) / 1000,
+                    jitter=_jitter,
                     metrics=self.metrics,
                 )
+                repositories = RepositoryWatcher(
+                    kube=kube,
+                    catalogs=RepositoryCatalogs(
+                        self.client, installation=settings.installation, shards=shards, limits=settings.limits
+                    ),
+                    installation=settings.installation,
+                    digest_key=self.keyring.digest_key,
+                    jitter=_jitter,
+                )
                 _log.info("watcher started", installation=settings.installation)
-                await self._watching(watcher)
+                await self._watching(watcher, repositories)
 
-    async def _watching(self, watcher: Watcher) -> None:
+    async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher) -> None:
         """Run the watcher, and say whether it is synced."""
         packages = PackagesCollector(watcher.packages)
         self.metrics.registry.register(packages)
@@ -129,6 +140,7 @@ class Process:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(watcher.run())
+                group.create_task(repositories.run())
                 while watcher.missing:
                     self.health.waits(WATCHER, f"the list of {watcher.missing}")
                     await asyncio.sleep(WATCH_CHECK)
@@ -141,6 +153,10 @@ class Process:
         return KubeClient.from_kubeconfig(
             self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
         )
+
+
+def _jitter() -> float:
+    return 0.9 + secrets.randbelow(200) / 1000
 
 
 async def _limited(work: Coroutine[None, None, None], stop: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windlass.activities.catalog import CatalogActivities
 from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.discovery import HookDiscovery
 from windlass.activities.event_hooks import EventHookActivities
@@ -20,8 +21,9 @@ from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
+from windlass.workflows.repository import RepositoryCatalogWorkflow
 
-WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow,)
+WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow, RepositoryCatalogWorkflow)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,13 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         metrics=adapters.hook_metrics,
         contents=adapters.contents,
     )
+    catalog = CatalogActivities(
+        kube=adapters.kube,
+        packages=adapters.packages,
+        clock=adapters.clock,
+        digest_key=keyring.digest_key,
+        ui=settings.ui,
+    )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
@@ -92,6 +101,8 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             event.watch,
             event.unwatch,
             status.write,
+            catalog.scan,
+            catalog.report_failure,
         ),
         helm=(
             release.upgrade_release,

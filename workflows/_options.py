@@ -49,7 +49,11 @@ _BLIPS = RetryPolicy(
     # About 1.5 s. Beyond, the SDK goes on with timers and past schedule-to-close: the failure would stay unseen.
     maximum_attempts=4,
     # The type of a failure is its reason; what somebody still has to create is no blip.
-    non_retryable_error_types=[Reason.VALUES_SOURCE_NOT_FOUND.value, Reason.REPOSITORY_NOT_FOUND.value],
+    non_retryable_error_types=[
+        Reason.VALUES_SOURCE_NOT_FOUND.value,
+        Reason.REPOSITORY_NOT_FOUND.value,
+        Reason.SECRET_NOT_FOUND.value,
+    ],
 )
 _ONCE = RetryPolicy(maximum_attempts=1)  # every failure comes back: the workflow writes it down and decides
 
@@ -77,6 +81,13 @@ WATCHING: Final[LocalOptions] = {
 
 DOWNLOAD: Final[RemoteOptions] = {
     "start_to_close_timeout": timedelta(minutes=30),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+SCAN: Final[RemoteOptions] = {
+    "start_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT,
     "retry_policy": _ONCE,
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

@@ -187,4 +187,4 @@ def _refused(state: LifecycleState, message: str) -> Answered:
 
 
 def _known(control: Control) -> str:
-    return ", ".join(f"{good.revision} ({good.artifact.source.version})" for good in control.good) or "none"
+    return ", ".join(f"{good.revision} ({good.artifact.exact})" for good in control.good) or "none"

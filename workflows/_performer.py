@@ -36,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
 WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
 """Steps that change what is known and nothing in the world."""
 
-REMOTE = frozenset({Step.DOWNLOAD, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
+REMOTE = frozenset({Step.DOWNLOAD, Step.RESOLVE, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
 
 
@@ -49,7 +49,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
                 PackageActivities.add_finalizer, FinalizerRequest(key=key, uid=desired.uid), **QUICK
             )
             return Performed(record=state.record)
-        case Step.DOWNLOAD:
+        case Step.DOWNLOAD | Step.RESOLVE:
             return await _download(key, state)
         case Step.INSTALL:
             request = InstallRequest(
@@ -148,7 +148,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,
         request,
-        summary=f"{content.source.package} {content.source.version}",
+        summary=f"{content.source.package} {content.exact}",
         **HELM_CHANGE,
     )
     release = ReleaseStatus(name=made.name, namespace=key.target_namespace, revision=made.revision or None)

@@ -154,7 +154,7 @@ def _after(
         case Step.ADD_FINALIZER if state.desired.uid == started.desired.uid:
             return state.model_copy(update={"desired": replace(state.desired, finalizer=True)}), False
         case Step.UPGRADE_RELEASE if started.progress.artifact and not result.superseded:
-            return state.model_copy(update={"version": started.progress.artifact.source.version}), False
+            return state.model_copy(update={"version": started.progress.artifact.exact}), False
         case Step.APPLY_SETTINGS if result.settings != state.wanted.settings:
             return state, True  # the step read something newer than what was observed
         case Step.UNINSTALL_RELEASE:

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from architecture.tree import ROOT, tracked
 
-from windlass.contracts.objects import Application, PackageRepository
+from windlass.contracts.objects import Application
+from windlass.contracts.repositories import PackageRepository
 
 MODELS = {"Application": Application, "PackageRepository": PackageRepository}
 TEMPLATES = re.compile(r"/templates/")
@@ -34,7 +35,9 @@ def test_yaml_parses(path: Path) -> None:
     assert documents(path) or path.read_text().strip() == "", "no document"
 
 
-@pytest.mark.parametrize("path", tracked("examples/applications/*.yaml"), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", tracked("examples/applications/*.yaml", "examples/repositories/*.yaml"), ids=lambda path: path.name
+)
 def test_examples_are_objects_we_serve(path: Path) -> None:
     for document in documents(path):
         model = MODELS.get(document["kind"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import models_json_schema
 
-from windlass.contracts import failures, lifecycle, record, steps
+from windlass.contracts import catalog, failures, lifecycle, record, steps
 from windlass.contracts.base import WireModel
 from windlass.contracts.lifecycle import Failure, LifecycleInput, LifecycleState, Limits, Order
 from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
@@ -32,7 +32,7 @@ SWITCH = "WINDLASS_ACCEPT_WIRE"
 
 MODELS: dict[str, type[WireModel]] = {
     f"{module.__name__.rpartition('.')[2]}.{name}": model
-    for module in (lifecycle, steps, record, failures)
+    for module in (lifecycle, steps, record, failures, catalog)
     for name, model in inspect.getmembers(module, inspect.isclass)
     if issubclass(model, WireModel) and model.__module__ == module.__name__
 }

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from windlass.contracts.crds import crd_files, crd_manifests
-from windlass.contracts.objects import Application, PackageRef, PackageRepository, PackageSpec, seconds
+from windlass.contracts.objects import Application, PackageRef, PackageSpec, seconds
+from windlass.contracts.repositories import PackageRepository
 from windlass.domain.package import Source
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
@@ -143,4 +144,4 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 def test_a_repository_of_another_kind_is_refused() -> None:
     with pytest.raises(ValidationError):
-        PackageRepository.model_validate({"kind": "PackageRepository", "spec": {"kind": "oci"}})
+        PackageRepository.model_validate({"kind": "PackageRepository", "spec": {"kind": "ftp"}})

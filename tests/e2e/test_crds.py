@@ -78,6 +78,11 @@ def repository(**spec: Any) -> dict[str, Any]:
 VALID = [
     application(),
     application(package={"version": "1.0.0-rc.1+build.7"}),
+    *(
+        application(package={"version": one})
+        for one in ("^1.0", "~1.2 || 2.x", ">=1.28, <2", "1.2 - 2.0", "*", ">=2-0")
+    ),
+    application(package={"version": f"1.0.0@sha256:{'a' * 64}"}),
     application(settings={"any": {"thing": [1, "a", None, {"b": True}]}}, suspend=True, deleteOnDisable=True),
     application(valuesFrom=[{"kind": "Secret", "name": "s"}, {"kind": "ConfigMap", "name": "c", "targetPath": "a.b"}]),
     application(timeouts={"readiness": "1h30m"}, wait=False),
@@ -94,8 +99,10 @@ async def test_valid_applications_are_accepted(api: Api, obj: dict[str, Any]) ->
 
 INVALID = [
     (application(package={"version": "v1.0.0"}), "without a leading v"),
-    (application(package={"version": "^1.0"}), "exact semantic version"),
-    (application(package={"version": "1.0.0-01"}), "exact semantic version"),
+    (application(package={"version": "latest"}), "or a range of them"),
+    (application(package={"version": "1.0.0-01"}), "must be a semantic version"),
+    (application(package={"version": "1.0.0@sha256:abc"}), "must be a semantic version"),
+    (application(package={"version": ">=1.2 ||"}), "or a range of them"),
     (application(package={"name": "../etc"}), "must be a DNS label"),
     (application(package={"repository": "A_b"}), "spec.package.repository"),
     (application(name=LONG), "at most 53 characters"),

@@ -36,15 +36,19 @@ async def keep(installation: Installation, name: str, path: str, run_id: str | N
 
     The newest run is kept once it has come to rest or ended; ``run_id`` names an earlier one.
     """
+    await keep_workflow(installation, package_workflow_id(installation.key(name)), path, run_id)
+
+
+async def keep_workflow(installation: Installation, workflow_id: str, path: str, run_id: str | None = None) -> None:
+    """Keep the history of any workflow; as `keep`."""
     if os.environ.get(SWITCH) != "1":
         return
-    workflow_id = package_workflow_id(installation.key(name))
 
     async def rests() -> bool:
         raw = (await installation.client.get_workflow_handle(workflow_id, run_id=run_id).describe()).raw_description
         return not raw.pending_activities and not raw.HasField("pending_workflow_task")
 
-    await eventually(rests, 15, what=f"the lifecycle of {name} rests")
+    await eventually(rests, 15, what=f"{workflow_id} rests")
     await record_history(installation.client, workflow_id, run_id, path)
 
 

@@ -52,10 +52,10 @@ class Cluster:
         return package.installation == self.context.installation
 
     def labelled(self, document: Object) -> Object:
-        """Return a package that says nothing else as one of this installation; other objects as they are."""
+        """Return a package or repository as one of this installation unless it says otherwise; others as they are."""
         metadata: Object = document["metadata"]
         labels: Object = metadata.get("labels") or {}
-        ours = document["apiVersion"] == API_VERSION and document["kind"] in set(Kind)
+        ours = document["apiVersion"] == API_VERSION and document["kind"] in {*Kind, "PackageRepository"}
         if not ours or INSTALLATION_LABEL in labels or self.context.installation == DEFAULT_INSTALLATION:
             return document
         labels = {**labels, INSTALLATION_LABEL: self.context.installation}

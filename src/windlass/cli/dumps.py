@@ -45,7 +45,7 @@ def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
         "goodRevisions": [one.revision for one in state.control.good],
         "definition": {
             "name": artifact.source.package if artifact else package.spec.package.name,
-            "version": artifact.source.version if artifact else package.spec.package.version,
+            "version": artifact.exact if artifact else package.spec.package.version,
         },
         "repository": {"name": artifact.source.repository if artifact else package.spec.package.repository},
         "digests": {"content": artifact.digest if artifact else "", "settings": progress.settings},

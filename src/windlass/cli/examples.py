@@ -53,6 +53,16 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("windlass delete web -n shop", "uninstall, and wait until it is gone"),
         ("windlass delete web -n shop --abandon", "leave what runs, run no hooks"),
     ),
+    "package list": (
+        ("windlass package list corp", "of a PackageRepository in the cluster"),
+        ("windlass package list https://charts.example.com/stable", "of any Helm repository"),
+    ),
+    "package versions": (("windlass package versions oci://registry.example.com/packages webapp", "oldest first"),),
+    "package show": (("windlass package show corp webapp --version ^1.4", "what it is and which settings it takes"),),
+    "package pull": (("windlass package pull corp webapp --version 1.4.2 -o packages", "into a folder"),),
+    "package push": (
+        ("windlass package push packages/webapp/1.0.0 oci://registry.example.com/packages", "Helm can pull it too"),
+    ),
     "package lint": (("windlass package lint packages/webapp/1.0.0", "a folder"),),
     "package pack": (("windlass package pack packages/webapp/1.0.0 -o dist", "an archive, the same bytes every time"),),
     "retry": (('windlass retry web -n shop --reason "registry is back"', "do not wait for the back-off"),),

@@ -48,7 +48,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "values": ("packages", "values", "Show the merged values of one package"),
         "render": ("render", "render", "Show the manifests that would be applied now"),
         "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
-        "package": ("package", "app", "Check and pack package folders (lint, pack)"),
+        "package": ("package", "app", "Check, pack, push and find packages"),
     },
     "Lifecycles": {
         "retry": ("orders", "retry", "Try the failed step again now"),

@@ -1,4 +1,4 @@
-"""``windlass package lint|pack``: for those who write packages."""
+"""``windlass package``: for those who write packages and look for them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windlass.cli import sources
+
 if TYPE_CHECKING:
     from windlass.adapters.packages.lint import Problem
 
-app = typer.Typer(help="Check and pack package folders.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(help="Check, pack, push and find packages.", no_args_is_help=True, add_completion=False)
+app.command("list")(sources.list_)
+app.command()(sources.versions)
+app.command()(sources.show)
+app.command()(sources.pull)
+app.command()(sources.push)
 
 
 @app.command()

@@ -93,7 +93,7 @@ async def rendered(
 
 
 async def _pinned(place: Cluster, packages: PackageStore, source: Source, record: PackageRecord) -> Artifact:
-    from windlass.activities.inputs import repository_for
+    from windlass.activities.repositories import repository_for
 
     if record.artifact is not None and record.artifact.source == source:
         return record.artifact

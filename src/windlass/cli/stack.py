@@ -28,6 +28,12 @@ DataDir = Annotated[
 ]
 
 
+class Extra(StrEnum):
+    """Parts of a stack that are there on request."""
+
+    REGISTRY = "registry"
+
+
 class Form(StrEnum):
     """How a command prints what it found."""
 
@@ -47,6 +53,9 @@ def up(
         Path | None, typer.Option(exists=True, dir_okay=False, help="Your cluster instead of the embedded one.")
     ] = None,
     temporal_address: Annotated[str, typer.Option(help="Your Temporal (host:port) instead of the embedded one.")] = "",
+    extras: Annotated[
+        list[Extra] | None, typer.Option("--with", help="A part that is not always there; may be repeated.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Start Temporal and a Kubernetes control plane on this machine; Ctrl-C stops them again.
@@ -57,7 +66,9 @@ def up(
     from windlass.devstack.stack import Stack, StackOptions
 
     signal.signal(signal.SIGTERM, _interrupt)
-    options = StackOptions(kubeconfig=kubeconfig, temporal_address=temporal_address)
+    options = StackOptions(
+        kubeconfig=kubeconfig, temporal_address=temporal_address, registry=Extra.REGISTRY in (extras or ())
+    )
     stack = Stack.start(data_dir, options=options, detach=detach, report=typer.echo)
     typer.echo(_summary(stack))
     if detach:

@@ -79,7 +79,7 @@ def _revision(good: Good) -> RevisionStatus:
     source = good.artifact.source
     return RevisionStatus(
         revision=good.revision,
-        version=source.version,
+        version=good.artifact.exact,
         repository=source.repository,
         digest=good.artifact.digest,
         settings=good.settings,

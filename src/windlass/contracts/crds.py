@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
-from windlass.contracts.objects import Application, KubeObject, Module, PackageRepository
+from windlass.contracts.objects import Application, KubeObject, Module
+from windlass.contracts.repositories import PackageRepository
 from windlass.domain.ids import API_VERSION, GROUP
 
 type Schema = dict[str, Any]
@@ -88,7 +89,15 @@ RESOURCES: Final = (
         plural="packagerepositories",
         short_names=("prepo",),
         namespaced=False,
-        columns=(Column(name="Kind", path=".spec.kind"), Column(name="Path", path=".spec.file.path"), _AGE),
+        columns=(
+            Column(name="Kind", path=".spec.kind"),
+            Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
+            Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
+            Column(name="Packages", type="integer", path=".status.count", description="How many packages there are."),
+            Column(name="Scanned", type="date", path=".status.lastScan", priority=1),
+            Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
+            _AGE,
+        ),
     ),
 )
 

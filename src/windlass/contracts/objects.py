@@ -1,4 +1,4 @@
-"""The Kubernetes objects of Windlass (``windlass.dev/v1alpha1``): ``Application``, ``Module``, ``PackageRepository``.
+"""The Kubernetes objects of packages (``windlass.dev/v1alpha1``): ``Application`` and ``Module``.
 
 The models are the schema: `windlass.contracts.crds` generates the CRDs in ``deploy/crds`` from them. They keep fields
 they do not know and write them back, so that an older worker never drops what a newer schema holds.
@@ -39,6 +39,14 @@ SEMVER_PATTERN: Final = (
     r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$"
 )
 """Semantic Versioning 2.0.0. No leading ``v``: one version has one spelling, as folders and digests need."""
+
+_PRERELEASE: Final = r"(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
+_COMPARISON: Final = (
+    r"(!=|>=|=>|<=|=<|~>|=|<|>|~|\^)? *([0-9]+|[xX*])(\.([0-9]+|[xX*])){0,2}"
+    rf"(-{_PRERELEASE}(\.{_PRERELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
+)
+WANTED_PATTERN: Final = rf"^{_COMPARISON}(( *, *| +| +- +| *\|\| *){_COMPARISON})*(@sha256:[0-9a-f]{{64}})?$"
+"""The form of ``spec.package.version``; what it means is `windlass.domain.wanted`'s affair."""
 
 DNS_LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -130,11 +138,12 @@ class PackageRef(KubeModel):
             ]
         },
     )
-    version: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="Exact semantic version, such as 1.4.2.",
+    version: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
+        description="Exact semantic version such as 1.4.2, a range such as ^1.4 that takes the newest version it "
+        "admits, or an exact version with the digest of its archive or OCI manifest, such as 1.4.2@sha256:...",
         json_schema_extra=_rule(
-            "self.matches(r'" + SEMVER_PATTERN + "')",
-            "must be one exact semantic version without a leading v, such as 1.4.2",
+            "self.matches(r'" + WANTED_PATTERN + "')",
+            "must be a semantic version without a leading v, such as 1.4.2, or a range of them, such as ^1.4",
         ),
     )
 
@@ -464,36 +473,3 @@ def parse_package(kind: Kind, obj: Mapping[str, Any]) -> PackageObject:
         ValueError: it is none; the API server admits only what the schema allows.
     """
     return _MODELS[kind].model_validate(obj)
-
-
-# -- PackageRepository -----------------------------------------------------------------------------------------------
-
-
-class FileRepository(KubeModel):
-    """A folder that every worker can read."""
-
-    path: Annotated[str, StringConstraints(min_length=1, max_length=1024)] = Field(
-        description="Absolute path of a folder with <package>/<version>/ folders or <package>-<version>.tgz archives.",
-        json_schema_extra=_rule(
-            "self.startsWith('/') && !self.split('/').exists(part, part == '..')",
-            "must be an absolute path without '..'",
-        ),
-    )
-
-
-class PackageRepositorySpec(KubeModel):
-    """Where packages come from."""
-
-    model_config = ConfigDict(
-        json_schema_extra=_rule("self.kind != 'file' || has(self.file)", "spec.file is required for kind file")
-    )
-
-    kind: Literal["file"] = Field(description="Which kind of repository this is.")
-    file: FileRepository | None = Field(default=None, description="Settings of kind file.")
-
-
-class PackageRepository(KubeObject):
-    """A source of packages for all namespaces."""
-
-    kind: Literal["PackageRepository"] = "PackageRepository"
-    spec: PackageRepositorySpec

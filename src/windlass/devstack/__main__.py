@@ -20,7 +20,7 @@ def main() -> int:
         sys.stdout.flush()
 
     try:
-        found = ensure_tools(list(TOOLS.values()), report, os.environ)
+        found = ensure_tools([tool for tool in TOOLS.values() if not tool.optional], report, os.environ)
     except StackError as error:
         sys.stderr.write(f"windlass: {error.message}\n  {error.hint}\n")
         return 1

@@ -23,6 +23,7 @@ class Tool:
         at_least: lowest version that is accepted from outside (inclusive).
         below: first version that is no longer accepted.
         control_plane: whether `KUBEBUILDER_ASSETS` is searched for it.
+        optional: whether a stack has it only on request.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Tool:
     at_least: Version
     below: Version
     control_plane: bool = False
+    optional: bool = False
 
     def accepts(self, version: Version) -> bool:
         """Whether a program found outside, with this version, can take the place of ours."""
@@ -68,6 +70,7 @@ class Module:
 _KUBERNETES: Final = "1.36.3"
 _HELM: Final = "4.2.1"
 _TEMPORAL: Final = "1.5.1"
+_REGISTRY: Final = "3.1.2"
 _BASE: Final = "k8s.io/component-base/version"
 
 CONTROL_PLANE: Final = Module(
@@ -84,7 +87,12 @@ TEMPORAL: Final = Module(
     ldflags=f"-s -w -X github.com/temporalio/cli/temporalcli.Version={_TEMPORAL}",
     cold_minutes=3,
 )
-MODULES: Final = {module.name: module for module in (CONTROL_PLANE, TEMPORAL)}
+REGISTRY: Final = Module(
+    name="registry",
+    ldflags=f"-s -w -X github.com/distribution/distribution/v3/version.version=v{_REGISTRY}",
+    cold_minutes=1,
+)
+MODULES: Final = {module.name: module for module in (CONTROL_PLANE, TEMPORAL, REGISTRY)}
 
 
 def _kubernetes(name: str, version_args: tuple[str, ...] = ("--version",)) -> Tool:
@@ -150,6 +158,17 @@ TOOLS: Final = {
             version_args=("--version",),
             at_least=(1, 5),
             below=(2,),
+        ),
+        Tool(
+            name="registry",
+            version=_REGISTRY,
+            module=REGISTRY.name,
+            package="github.com/distribution/distribution/v3/cmd/registry",
+            go_module="github.com/distribution/distribution/v3",
+            version_args=("--version",),
+            at_least=(3, 1),
+            below=(4,),
+            optional=True,
         ),
     )
 }

@@ -104,7 +104,7 @@ def _tools(cache: Path, env: Mapping[str, str]) -> tuple[list[Finding], list[str
             findings.append(Finding(tool.name, Level.PROBLEM, error.message, error.hint))
             continue
         findings.append(_tool(location))
-        if location.found is None and tool.module not in missing:
+        if location.found is None and not tool.optional and tool.module not in missing:
             missing.append(tool.module)
     return findings, missing
 
@@ -114,6 +114,10 @@ def _tool(location: Location) -> Finding:
     passed_over = f"not used: {'; '.join(location.rejected)}" if location.rejected else ""
     if found is not None:
         return Finding(tool.name, Level.OK, f"{found.version} ({found.source}: {found.path})", passed_over)
+    if tool.optional:
+        return Finding(
+            tool.name, Level.NOTE, f"{tool.version} is not here", f"windlass up --with {tool.name} builds it"
+        )
     advice = f"will be built; or put {tool.wanted} on PATH, or name it in {tool.variable}"
     return Finding(
         tool.name, Level.MISSING, f"{tool.version} is not here", f"{advice}. {passed_over}".removesuffix(". ")

@@ -67,6 +67,8 @@ def of(plan: Plan) -> list[Part]:
         parts += [_temporal(plan), _codec(plan)]
     if not plan.external_kubeconfig:
         parts += _control_plane(plan, Credentials(plan.folder / "pki"))
+    if plan.registry_address:
+        parts.append(_registry(plan))
     return parts + _objects(plan)
 
 
@@ -75,7 +77,7 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in inherited.items()
-        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_")) and name != "KUBECONFIG"
+        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_", "REGISTRY_")) and name != "KUBECONFIG"
     }
 
 
@@ -126,6 +128,23 @@ def _codec(plan: Plan) -> Part:
         argv=(sys.executable, "-m", "windlass", *serve, *origins),
         env={} if named else {ENVIRONMENT_FILE: str(plan.keyring)},
         address=plan.codec_url,
+        ready=(alive,),
+        health=alive,
+    )
+
+
+def _registry(plan: Plan) -> Part:
+    alive = Probe(f"http://{plan.registry_address}/v2/")
+    return Part(
+        name="registry",
+        tool="registry",
+        argv=(plan.tools["registry"], "serve", str(_HERE / "registry" / "config.yaml")),
+        env={
+            "REGISTRY_HTTP_ADDR": plan.registry_address,
+            "REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY": str(plan.folder / "registry"),
+            "OTEL_TRACES_EXPORTER": "none",
+        },
+        address=f"oci://{plan.registry_address}",
         ready=(alive,),
         health=alive,
     )

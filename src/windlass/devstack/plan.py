@@ -22,6 +22,7 @@ PORTS: Final = (
     "temporal-http",
     "temporal-metrics",
     "codec",
+    "registry",
 )
 """Names of the loopback ports of one stack."""
 
@@ -83,6 +84,11 @@ class Plan:
     def codec_url(self) -> str:
         """URL of the decode endpoint, without the token."""
         return f"http://{LOOPBACK}:{self.ports['codec']}"
+
+    @property
+    def registry_address(self) -> str:
+        """host:port of the OCI registry; empty when the stack has none."""
+        return f"{LOOPBACK}:{self.ports['registry']}" if "registry" in self.tools else ""
 
     @property
     def keyring(self) -> Path:

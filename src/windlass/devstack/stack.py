@@ -44,11 +44,13 @@ class StackOptions:
         kubeconfig: a cluster that takes the place of the embedded one.
         temporal_address: host:port of a Temporal that takes the place of the embedded one; empty for none.
         crds: folder of CustomResourceDefinitions to install; the installed Windlass's own when None.
+        registry: whether an OCI registry without login runs beside the rest.
     """
 
     kubeconfig: Path | None = None
     temporal_address: str = ""
     crds: Path | None = None
+    registry: bool = False
 
     @property
     def tools(self) -> list[Tool]:
@@ -58,6 +60,8 @@ class StackOptions:
             left_out |= {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
         if self.temporal_address:
             left_out.add("temporal")
+        if not self.registry:
+            left_out.add("registry")
         return [tool for tool in TOOLS.values() if tool.name not in left_out]
 
 

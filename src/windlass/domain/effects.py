@@ -59,9 +59,17 @@ def phase_of(
         return Phase.ROLLED_BACK if hold is Hold.ROLLED_BACK else Phase.ROLLING_BACK
     if not version:
         return Phase.INSTALLING if desired.finalizer else Phase.PENDING
-    if desired.source is None or desired.source.version != version:
+    if _wanted(desired, progress) != version:
         return Phase.UPGRADING
     return Phase.RUNNING if progress.run.complete else Phase.RECONCILING
+
+
+def _wanted(desired: Desired, progress: Progress) -> str:
+    """Return the exact version that is wanted; a range counts as what it was resolved to."""
+    artifact = progress.artifact
+    if artifact is not None and artifact.source == desired.source:
+        return artifact.exact
+    return desired.source.version if desired.source else ""
 
 
 def on_begin(step: Next) -> tuple[Change, ...]:

@@ -42,6 +42,9 @@ class Reason(StrEnum):
     REPOSITORY_NOT_FOUND = "RepositoryNotFound"
     PACKAGE_NOT_FOUND = "PackageNotFound"
     DIGEST_MISMATCH = "DigestMismatch"
+    UNAUTHORIZED = "Unauthorized"
+    SIGNATURE_INVALID = "SignatureInvalid"
+    SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105 - a reason, no secret
     ARCHIVE_REJECTED = "ArchiveRejected"
     CREATE_PACKAGE_DIR_FAILED = "CreatePackageDirFailed"
     REMOVE_OLD_VERSION_FAILED = "RemoveOldVersionFailed"

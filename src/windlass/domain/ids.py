@@ -129,6 +129,11 @@ def package_workflow_prefix(installation: str) -> str:
     return f"{installation}/package/"
 
 
+def repository_workflow_id(installation: str, name: str) -> str:
+    """Return ``<installation>/repository/<name>``."""
+    return f"{installation}/repository/{name}"
+
+
 def task_queue(installation: str, shard: int) -> str:
     """Return the task queue of one shard."""
     return f"{installation}/shard-{shard}"
@@ -152,6 +157,11 @@ def member_of(term: str) -> str:
 def shards_name(installation: str) -> str:
     """Return the name of the ConfigMap that holds the number of shards and who serves them."""
     return shorten(f"{installation}-shards", LABEL_MAX)
+
+
+def shard_of_repository(name: str, shards: int) -> int:
+    """Return the shard (0 to ``shards`` - 1) that scans this repository: a stable hash of its name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % shards
 
 
 def lease_name(installation: str, role: str) -> str:

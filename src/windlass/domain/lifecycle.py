@@ -21,6 +21,7 @@ class Step(StrEnum):
     ADD_FINALIZER = "AddFinalizer"
     ROLL_BACK = "RollBack"
     DOWNLOAD = "Download"
+    RESOLVE = "Resolve"
     INSTALL = "Install"
     LOAD = "Load"
     APPLY_SETTINGS = "ApplySettings"
@@ -105,7 +106,8 @@ class Desired:
     """What the object says now, by digest where it is large or secret.
 
     ``settings`` is the keyed digest of the settings and of everything they reference; ``pinned`` is content that is
-    used as it is, instead of what the repository has under ``source`` (`windlass.domain.policy.effective`).
+    used as it is, instead of what the repository has under ``source`` (`windlass.domain.policy.effective`). ``offer``
+    changes whenever the version, if it is a range, may come to something else.
     """
 
     exists: bool = False
@@ -116,6 +118,7 @@ class Desired:
     finalizer: bool = False
     source: Source | None = None
     settings: str = ""
+    offer: str = ""
     suspended: bool = False
     delete_on_disable: bool = False
     on_failure: OnFailure = OnFailure.RETRY
@@ -163,14 +166,16 @@ class Teardown:
 class Progress:
     """What has been done and confirmed.
 
-    ``owner`` is the uid whose life this is. ``released`` is the content of the release that may stand in the
-    cluster; it is set before the first attempt, so that a half-made release is never forgotten. ``watching`` says that
-    the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized`` counts their Synchronizations that the
-    first release waits for; ``again`` says that an event hook changed the values since the last release was begun.
+    ``owner`` is the uid whose life this is. ``offer`` is what ``artifact`` was chosen from. ``released`` is the content
+    of the release that may stand in the cluster; it is set before the first attempt, so that a half-made release is
+    never forgotten. ``watching`` says that the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized``
+    counts their Synchronizations that the first release waits for; ``again`` says that an event hook changed the values
+    since the last release was begun.
     """
 
     owner: str = ""
     artifact: Artifact | None = None
+    offer: str = ""
     installed: str = ""
     loaded: Loaded | None = None
     released: Artifact | None = None
@@ -273,6 +278,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
         return Next(step=Step.ROLL_BACK)
     if progress.artifact is None or progress.artifact.source != desired.source:
         return Next(step=Step.DOWNLOAD)
+    if desired.pinned is None and desired.offer and progress.offer != desired.offer:
+        return Next(step=Step.RESOLVE)
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)

@@ -16,7 +16,11 @@ type Values = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where one version comes from: the name of a PackageRepository, the package's name and its version."""
+    """Where one version comes from: the name of a PackageRepository, the package's name and its version.
+
+    ``version`` is what the object says: exact, a range, or exact with the digest of its archive or manifest
+    (`windlass.domain.wanted`).
+    """
 
     repository: str
     package: str
@@ -31,11 +35,18 @@ class Artifact:
     """One version pinned by its content.
 
     ``digest`` is ``sha256:<64 hex>`` over the package's files (names, modes, contents in sorted order),
-    so a folder and an archive of it have one digest.
+    so a folder and an archive of it have one digest. ``version`` is the exact one that a range came to; empty in what
+    was pinned before ranges were known.
     """
 
     source: Source
     digest: str
+    version: str = ""
+
+    @property
+    def exact(self) -> str:
+        """The exact version."""
+        return self.version or self.source.version
 
 
 class Binding(StrEnum):

@@ -63,7 +63,7 @@ class Good:
     @property
     def text(self) -> str:
         """The release as people read it: ``revision 3 (1.0.0)``."""
-        return f"revision {self.revision} ({self.artifact.source.version})"
+        return f"revision {self.revision} ({self.artifact.exact})"
 
 
 @dataclass(frozen=True, kw_only=True)

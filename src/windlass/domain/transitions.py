@@ -52,8 +52,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
                 completed=progress.completed if not progress.owner else "",
             )
             return begin_removal(desired, adopted)
-        case Step.DOWNLOAD | Step.ROLL_BACK:
-            return replace(progress, artifact=desired.pinned or result.artifact)
+        case Step.DOWNLOAD | Step.ROLL_BACK | Step.RESOLVE:
+            return replace(progress, artifact=desired.pinned or result.artifact, offer=desired.offer)
         case Step.INSTALL:
             installed = progress.artifact.digest if progress.artifact else ""
             kept = progress.completed if progress.completed.startswith(f"{installed}/") else ""
@@ -237,7 +237,7 @@ def remaining(desired: Desired, progress: Progress, *, paused: bool = False, gat
 def _assumed(step: Next, desired: Desired, progress: Progress) -> tuple[Desired, Progress]:
     content = content_to_load(desired, progress)
     result = Result(
-        artifact=Artifact(source=desired.source, digest="?") if desired.source else None,
+        artifact=_assumed_artifact(step, desired, progress),
         loaded=Loaded(artifact=content) if content else None,
         settings=desired.settings,
         values=progress.values,
@@ -248,3 +248,9 @@ def _assumed(step: Next, desired: Desired, progress: Progress) -> tuple[Desired,
     if step.step is Step.RELEASE_FINALIZER:
         desired = Desired()
     return desired, done(step, desired, progress, result)
+
+
+def _assumed_artifact(step: Next, desired: Desired, progress: Progress) -> Artifact | None:
+    if step.step is Step.RESOLVE:
+        return progress.artifact  # most often nothing better is found
+    return Artifact(source=desired.source, digest="?") if desired.source else None

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from windlass.domain.package import Artifact, Package, Source
+from windlass.domain.registry_login import Login
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """What a repository's Secrets hold. Never printed: all of it stays out of ``repr``.
+
+    Attributes:
+        login: who we are to the repository.
+        authorities: PEM certificates that its certificate may come from, besides the system's.
+        certificate: our own certificate and its key, PEM.
+        trusted: PEM public keys, one of which has to have signed what is taken.
+    """
+
+    login: Login | None = field(default=None, repr=False)
+    authorities: bytes = field(default=b"", repr=False)
+    certificate: tuple[bytes, bytes] | None = field(default=None, repr=False)
+    trusted: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +34,22 @@ class Repository:
 
     name: str
     spec: Mapping[str, Any]
+    access: Access = Access()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """What a repository has of one package.
+
+    Attributes:
+        name: of the package.
+        versions: exact, oldest first.
+        digest: changes whenever what it has of the package changes, as far as the repository tells without fetching.
+    """
+
+    name: str
+    versions: tuple[str, ...]
+    digest: str = ""
 
 
 class Packages(Protocol):
@@ -25,11 +59,12 @@ class Packages(Protocol):
     """
 
     async def resolve(self, repository: Repository, source: Source) -> Artifact:
-        """Pin one version by its content.
+        """Pin one version by its content: the newest one that ``source`` admits.
 
         Raises:
             TransientError: the repository or version is not there (yet), or cannot be read.
-            PermanentError: the repository's spec is wrong, or the archive is refused.
+            PermanentError: the repository's spec is wrong, UNAUTHORIZED, SIGNATURE_INVALID, DIGEST_MISMATCH (what
+                comes is not what the repository promises), or the archive is refused.
         """
         ...
 
@@ -39,6 +74,21 @@ class Packages(Protocol):
         Raises:
             PermanentError: DIGEST_MISMATCH, the repository now holds other content under this version.
             TransientError, PermanentError: as `resolve`.
+        """
+        ...
+
+    async def scan(self, repository: Repository, used: Sequence[str]) -> Sequence[Offer]:
+        """Say what a repository has.
+
+        Args:
+            repository: which.
+            used: packages to look for also where the repository does not list its packages.
+
+        Returns:
+            Packages in the order of their names; those of ``used`` that it does not have are left out.
+
+        Raises:
+            TransientError, PermanentError: it cannot be read; as `resolve`.
         """
         ...
 

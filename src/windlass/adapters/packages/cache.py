@@ -105,6 +105,12 @@ class Cache:
                 hint="make room, or mend the rights of that path",
             ) from error
 
+    @contextmanager
+    def scratch(self) -> Generator[Path]:
+        """Yield an empty folder that goes with the context, or with the next `prepare` if the process dies."""
+        with self._workshop() as folder:
+            yield folder
+
     def discard(self, digest: str) -> None:
         """Drop one content that is damaged."""
         with self.locked(exclusive=True):

@@ -24,7 +24,7 @@ class Packed:
     size: int
 
 
-def pack(root: Path, target: Path, limits: Limits | None = None) -> Packed:
+def pack(root: Path, target: Path, limits: Limits | None = None, *, top: bool = False) -> Packed:
     """Write ``<target>/<name>-<version>.tgz``, which is where a repository of kind ``file`` looks for it.
 
     Files stand in sorted order without owner and time, so one content gives one archive (as long as the zlib
@@ -34,6 +34,7 @@ def pack(root: Path, target: Path, limits: Limits | None = None) -> Packed:
         root: a package's folder; it has to load.
         target: made if it is missing.
         limits: of packages.
+        top: whether everything stands in one folder with the package's name, as Helm wants it.
 
     Raises:
         PermanentError: LOAD_FAILED or ARCHIVE_REJECTED, the folder is no package or breaks a limit.
@@ -51,7 +52,7 @@ def pack(root: Path, target: Path, limits: Limits | None = None) -> Packed:
             tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
             for file in files:
-                info = tarfile.TarInfo(file.relative)
+                info = tarfile.TarInfo(f"{definition.name}/{file.relative}" if top else file.relative)
                 info.size = file.size
                 info.mode = 0o755 if file.executable else 0o644
                 with file.open() as content:

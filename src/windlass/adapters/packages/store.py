@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -15,13 +17,23 @@ from windlass.adapters.packages.cache import Cache
 from windlass.adapters.packages.deployed import Deployed
 from windlass.adapters.packages.digest import digest_of
 from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.loader import CHART
+from windlass.adapters.packages.plain_chart import is_plain_chart
+from windlass.adapters.packages.source import Found, PackageSource, opened
+from windlass.adapters.packages.transport import FetchLimits
 from windlass.domain.definition import FILE
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.ids import is_dns_label
 from windlass.domain.package import Artifact, Package, Source
-from windlass.ports.packages import Repository
+from windlass.domain.versions import VersionRangeError
+from windlass.domain.wanted import Wanted, canonical, choose
+from windlass.ports.packages import Offer, Repository
 
 LOADED: Final = 256
 """Packages kept in memory as read; content never changes under its digest."""
+
+_TOLD: Final = 10
+"""Versions named in an error."""
 
 
 class PackageStore:
@@ -33,26 +45,57 @@ class PackageStore:
     Args:
         root: made if it is missing.
         limits: of packages.
+        fetch: of requests to repositories.
     """
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+    def __init__(self, root: Path, limits: Limits | None = None, fetch: FetchLimits | None = None) -> None:
         self._cache = Cache(root / "cache")
         self._deployed = Deployed(root / "deployed")
         self._limits = limits or Limits()
+        self._fetch_limits = fetch or FetchLimits()
         self._loaded: OrderedDict[str, Package] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._cache.prepare()
 
     async def resolve(self, repository: Repository, source: Source) -> Artifact:
         """Pin one version by its content; see `ports.Packages`. The content of an archive gets into the cache by it."""
-        async with self._turn(f"{repository.name}/{source}"):
-            return Artifact(source=source, digest=await asyncio.to_thread(self._resolve, repository, source))
+        wanted = _wanted(source)
+        async with self._turn(f"{repository.name}/{source}"), self._opened(repository) as place:
+            found = await _found(place, repository, source, wanted)
+            exact = replace(source, version=found.version)
+            async with self._fetched(place, exact, found) as content:
+                digest = await asyncio.to_thread(self._pin, repository, exact, content)
+            return Artifact(source=source, digest=digest, version=found.version)
 
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         """Return the folder of ``artifact``, fetching it if it is missing; see `ports.Packages`."""
         async with self._turn(artifact.digest):
-            found = self._cache.find(artifact.digest)
-            return found or await asyncio.to_thread(self._fetch, repository, artifact)
+            known = self._cache.find(artifact.digest)
+            if known is not None:
+                return known
+            # The exact version that was pinned, also if a range admits a newer one by now.
+            wanted = _wanted(artifact.source)
+            wanted = wanted if wanted.digest else replace(wanted, version=artifact.exact, range=None)
+            exact = replace(artifact.source, version=artifact.exact)
+            async with self._opened(repository) as place:
+                found = await _found(place, repository, artifact.source, wanted)
+                async with self._fetched(place, exact, found) as content:
+                    fill = partial(source_file.copy, content, limits=self._limits)
+                    return await asyncio.to_thread(self._cache.add, artifact.digest, fill)
+
+    async def scan(self, repository: Repository, used: Sequence[str]) -> Sequence[Offer]:
+        """Say what a repository has; see `ports.Packages`."""
+        async with self._opened(repository) as place:
+            return await place.scan([name for name in used if is_dns_label(name)])
+
+    async def versions(self, repository: Repository, package: str) -> list[str]:
+        """Return the exact versions that a repository has of a package, oldest first.
+
+        Raises:
+            TransientError, PermanentError: as `resolve`.
+        """
+        async with self._opened(repository) as place:
+            return [found.version for found in await place.versions(package)]
 
     def cached(self, digest: str) -> Path | None:
         """Return the folder of ``digest`` if it is in the cache."""
@@ -98,8 +141,23 @@ class PackageStore:
             lock = self._turns[key] = asyncio.Lock()
         return lock
 
-    def _resolve(self, repository: Repository, source: Source) -> str:
-        found = source_file.find(repository, source)
+    def _opened(self, repository: Repository) -> AbstractAsyncContextManager[PackageSource]:
+        return opened(repository, self._limits, self._fetch_limits)
+
+    @asynccontextmanager
+    async def _fetched(self, place: PackageSource, source: Source, found: Found) -> AsyncGenerator[Path]:
+        """Yield the folder or archive of a version; what had to be fetched goes with the context."""
+        try:
+            with self._cache.scratch() as scratch:
+                yield await place.fetch(source.package, found, scratch)
+        except OSError as error:
+            raise TransientError(
+                Reason.DOWNLOAD_FAILED,
+                f"{source} cannot be stored: {error.strerror or error}: {error.filename}",
+                hint="make room, or mend the rights of that path",
+            ) from error
+
+    def _pin(self, repository: Repository, source: Source, found: Path) -> str:
         if found.is_file():
             digest = self._cache.admit(partial(source_file.copy, found, limits=self._limits))
             _check_identity(self._cache.path(digest), source)
@@ -114,10 +172,6 @@ class PackageStore:
                 f"{error.strerror or error}: {error.filename}",
                 hint="mend the rights of the files, or wait until they have been written",
             ) from error
-
-    def _fetch(self, repository: Repository, artifact: Artifact) -> Path:
-        found = source_file.find(repository, artifact.source)
-        return self._cache.add(artifact.digest, partial(source_file.copy, found, limits=self._limits))
 
     def _load(self, digest: str) -> Package:
         root = self._cache.find(digest)
@@ -142,10 +196,58 @@ class PackageStore:
         )
 
 
+def _wanted(source: Source) -> Wanted:
+    """Read what is wanted. Names and versions become paths and addresses: nothing but names and versions may."""
+    try:
+        wanted = Wanted.parse(source.version)
+    except VersionRangeError as error:
+        raise _unusable(f"spec.package.version: {error}") from None
+    if not is_dns_label(source.package):
+        raise _unusable(f"spec.package.name: {source.package[:80]!r} is no DNS label")
+    return wanted
+
+
+def _unusable(problem: str) -> PermanentError:
+    return PermanentError(
+        Reason.PACKAGE_NOT_FOUND,
+        problem,
+        hint="write a DNS label and an exact version or a range into spec.package",
+        actor=Actor.USER,
+    )
+
+
+async def _found(place: PackageSource, repository: Repository, source: Source, wanted: Wanted) -> Found:
+    """Return the version that answers a wish.
+
+    Raises:
+        TransientError: PACKAGE_NOT_FOUND; the versions that are there are named.
+    """
+    known: Sequence[Found] = ()
+    if wanted.range is None:
+        found = await place.find(source.package, wanted.version, wanted.digest)
+        if found is not None:
+            return found
+        with suppress(PermanentError):  # a repository that lists nothing has nothing to name
+            known = await place.versions(source.package)
+    else:
+        known = await place.versions(source.package)
+        best = choose(wanted, [one.version for one in known])
+        if best is not None:
+            return next(one for one in known if one.version == best)
+    names = [one.version for one in known]
+    told = f"it has {', '.join(names[-_TOLD:])}" if names else "it has no version of that package"
+    raise TransientError(
+        Reason.PACKAGE_NOT_FOUND,
+        f"repository {repository.name} has no {source.package} {source.version}; {told}",
+        hint="mend spec.package, or publish the version",
+    )
+
+
 def _check_identity(root: Path, source: Source) -> None:
     """See that the package is what its place in the repository says; whatever else is wrong, `load` tells."""
+    file = CHART if is_plain_chart(root) else FILE
     try:
-        document = loader.read_yaml(root, FILE)
+        document = loader.read_yaml(root, file)
     except (FileNotFoundError, loader.FileError):
         return
     if not isinstance(document, dict):
@@ -153,11 +255,12 @@ def _check_identity(root: Path, source: Source) -> None:
     definition = cast("dict[str, object]", document)
     for field, wanted in (("name", source.package), ("version", source.version)):
         given = definition.get(field)
-        if isinstance(given, str) and given != wanted:
+        same = given == wanted or (file == CHART and field == "version" and canonical(str(given)) == wanted)
+        if isinstance(given, str) and not same:
             raise PermanentError(
                 Reason.LOAD_FAILED,
-                f"{FILE}, {field}: is {given!r}, but the repository holds this package as {source.package} "
+                f"{file}, {field}: is {given!r}, but the repository holds this package as {source.package} "
                 f"{source.version}",
-                hint="mend package.yaml, or the name of the folder or archive",
+                hint=f"mend {file}, or the name of the folder or archive",
                 actor=Actor.AUTHOR,
             )

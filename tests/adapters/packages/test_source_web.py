@@ -1,0 +1,410 @@
+"""Helm repositories and plain web servers: honest ones, broken ones and hostile ones."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from support.packages import entry, package_yaml, tar_bytes
+from support.tls import identity
+from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.packages.transport import FetchLimits
+from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.package import Source
+from windlass.domain.registry_login import Login
+from windlass.ports.packages import Access, Repository
+
+type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LOGIN = Login(username="robot", password="s3cret")
+
+
+def packed(*entries: Any) -> bytes:
+    return gzip.compress(tar_bytes(entries), mtime=0)
+
+
+def archive(version: str = "1.0.0") -> bytes:
+    return packed(entry("webapp/package.yaml", package_yaml(version=version).encode()))
+
+
+@dataclass
+class Site:
+    """A web server whose answers a test decides, by path."""
+
+    url: str = ""
+    answers: dict[str, Handler | bytes | int] = field(default_factory=dict[str, Handler | bytes | int])
+    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append((request.path, request.headers.get("Authorization", "")))
+        answer = self.answers.get(request.path, 404)
+        if isinstance(answer, int):
+            return web.Response(status=answer, text="secret words of the server")
+        if isinstance(answer, bytes):
+            return web.Response(body=answer)
+        return await answer(request)
+
+    def repository(self, kind: str = "helm", access: Access | None = None, **more: Any) -> Repository:
+        spec = {"kind": kind, kind: {"url": self.url, "insecure": True, **more}}
+        return Repository(name="corp", spec=spec, access=access or Access())
+
+    def index(self, *versions: str, **changed: Any) -> None:
+        """Serve an index and the archives it names."""
+        charts: list[dict[str, Any]] = []
+        for version in versions:
+            content = archive(version)
+            self.answers[f"/webapp-{version}.tgz"] = content
+            digest = hashlib.sha256(content).hexdigest()
+            chart = {"name": "webapp", "version": version, "urls": [f"webapp-{version}.tgz"], "digest": digest}
+            charts.append(chart | changed)
+        document = {"apiVersion": "v1", "entries": {"webapp": charts}}
+        self.answers["/index.yaml"] = yaml.safe_dump(document).encode()
+
+
+@pytest_asyncio.fixture
+async def site() -> AsyncIterator[Site]:
+    async for made in serving():
+        yield made
+
+
+@pytest_asyncio.fixture
+async def other() -> AsyncIterator[Site]:
+    async for made in serving():
+        yield made
+
+
+async def serving() -> AsyncIterator[Site]:
+    made = Site()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.handle)
+    async with TestServer(app) as server:
+        made.url = str(server.make_url("/")).rstrip("/")
+        yield made
+
+
+def source(version: str = "1.0.0") -> Source:
+    return Source(repository="corp", package="webapp", version=version)
+
+
+async def refused(store: PackageStore, repository: Repository, version: str = "1.0.0") -> WindlassError:
+    with pytest.raises(WindlassError) as raised:
+        await store.resolve(repository, source(version))
+    assert "secret words" not in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+    assert leftovers(store) == []
+    return raised.value
+
+
+def leftovers(store: PackageStore) -> list[Path]:
+    """What is half-written in a store that nothing was ever taken into."""
+    cache = store._cache._root
+    return [path for path in cache.iterdir() if path.name != ".lock"]
+
+
+# -- honest ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_index_is_resolved_by_range_and_exactly(site: Site, store: PackageStore) -> None:
+    site.index("1.0.0", "1.1.0", "1.10.0", "2.0.0-rc.1")
+    for wanted, exact in {
+        "^1": "1.10.0",
+        "1.1.0": "1.1.0",
+        "~1.1": "1.1.0",
+        "": "1.10.0",
+        ">1-0": "2.0.0-rc.1",
+    }.items():
+        assert (await store.resolve(site.repository(), source(wanted))).version == exact
+    [offer] = await store.scan(site.repository(), [])
+    assert (offer.name, len(offer.versions)) == ("webapp", 4)
+
+
+async def test_a_leading_v_is_one_spelling_of_a_version(site: Site, store: PackageStore) -> None:
+    site.index("v1.16.1")
+    content = gzip.compress(
+        tar_bytes([entry("webapp/Chart.yaml", b"{apiVersion: v2, name: webapp, version: v1.16.1}")])
+    )
+    site.answers["/webapp-v1.16.1.tgz"] = content
+    digest = hashlib.sha256(content).hexdigest()
+    site.answers["/index.yaml"] = (site.answers["/index.yaml"]).replace(  # type: ignore[union-attr]
+        hashlib.sha256(archive("v1.16.1")).hexdigest().encode(), digest.encode()
+    )
+    artifact = await store.resolve(site.repository(), source("1.16.1"))
+    assert (await store.load(artifact.digest)).definition.version == "1.16.1"
+
+
+async def test_an_index_may_be_json_and_name_addresses_elsewhere(site: Site, other: Site, store: PackageStore) -> None:
+    other.answers["/files/a.tgz"] = archive()
+    url = f"{other.url}/files/a.tgz"
+    site.answers["/index.yaml"] = (
+        b'{"entries": {"webapp": [{"version": "1.0.0", "urls": ["%s"]}, {"version": "junk"}, 7]}}' % url.encode()
+    )
+    access = Access(login=LOGIN)
+    assert (await store.resolve(site.repository(access=access), source())).version == "1.0.0"
+    assert site.asked == [("/index.yaml", LOGIN.basic)]
+    assert other.asked == [("/files/a.tgz", "")], "no credentials to another host"
+
+
+@pytest.mark.parametrize("path", ["/webapp/1.0.0.tgz", "/webapp-1.0.0.tgz"])
+async def test_an_archive_by_its_address(site: Site, store: PackageStore, path: str) -> None:
+    site.answers[path] = archive()
+    repository = site.repository("http")
+    artifact = await store.resolve(repository, source())
+    assert artifact.version == "1.0.0"
+    digest = hashlib.sha256(archive()).hexdigest()
+    assert (await store.resolve(repository, source(f"1.0.0@sha256:{digest}"))).digest == artifact.digest
+    assert await store.scan(repository, []) == ()
+    error = await refused_range(store, repository)
+    assert "write an exact version" in str(error)
+
+
+async def refused_range(store: PackageStore, repository: Repository) -> WindlassError:
+    with pytest.raises(PermanentError) as raised:
+        await store.resolve(repository, source("^1"))
+    return raised.value
+
+
+async def test_an_address_with_places_for_package_and_version(site: Site, store: PackageStore) -> None:
+    site.answers["/download/v1.0.0/webapp.tgz"] = archive()
+    repository = site.repository("http", url=f"{site.url}/download/v{{version}}/{{package}}.tgz")
+    assert (await store.resolve(repository, source())).version == "1.0.0"
+
+
+async def test_a_private_ca_and_a_client_certificate(tmp_path: Path, store: PackageStore) -> None:
+    authority = identity("authority")
+    server, client = identity("server", authority), identity("client", authority)
+    for name, content in {
+        "crt": server.certificate_pem,
+        "key": server.key_pem,
+        "ca": authority.certificate_pem,
+    }.items():
+        (tmp_path / name).write_bytes(content)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(tmp_path / "ca"))
+    context.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    made = Site()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", made.handle)
+    made.answers["/webapp-1.0.0.tgz"] = archive()
+    runner = web.AppRunner(app)
+    await runner.setup()
+    listening = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await listening.start()
+    try:
+        made.url = f"https://127.0.0.1:{runner.addresses[0][1]}"
+        pair = (client.certificate_pem, client.key_pem)
+        access = Access(authorities=authority.certificate_pem, certificate=pair)
+        repository = made.repository("http", access, insecure=False)
+        assert (await store.resolve(repository, source())).version == "1.0.0"
+        without = made.repository("http", Access(authorities=authority.certificate_pem), insecure=False)
+        with pytest.raises(TransientError):
+            await store.resolve(without, source())
+        with pytest.raises(PermanentError, match="is not trusted"):
+            await store.resolve(made.repository("http", insecure=False), source())
+    finally:
+        await runner.cleanup()
+
+
+# -- broken ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason"),
+    [
+        (401, PermanentError, Reason.UNAUTHORIZED),
+        (403, PermanentError, Reason.UNAUTHORIZED),
+        (400, PermanentError, Reason.DOWNLOAD_FAILED),
+        (404, PermanentError, Reason.DOWNLOAD_FAILED),
+        (429, TransientError, Reason.DOWNLOAD_FAILED),
+        (500, TransientError, Reason.DOWNLOAD_FAILED),
+        (503, TransientError, Reason.DOWNLOAD_FAILED),
+    ],
+)
+async def test_statuses_of_the_index(
+    site: Site, store: PackageStore, status: int, error: type[WindlassError], reason: Reason
+) -> None:
+    site.answers["/index.yaml"] = status
+    found = await refused(store, site.repository(access=Access(login=LOGIN)))
+    assert (type(found), found.reason) == (error, reason)
+
+
+async def test_an_archive_that_is_named_and_not_there(site: Site, store: PackageStore) -> None:
+    site.index("1.0.0")
+    site.answers["/webapp-1.0.0.tgz"] = 404
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (TransientError, Reason.DOWNLOAD_FAILED)
+
+
+async def test_a_server_that_is_not_there(store: PackageStore) -> None:
+    site = Site(url="http://127.0.0.1:9")
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (TransientError, Reason.DOWNLOAD_FAILED)
+
+
+async def test_a_server_that_says_nothing(site: Site, tmp_path: Path) -> None:
+    async def silent(_request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    site.answers["/index.yaml"] = silent
+    for limits in (FetchLimits(idle=0.2), FetchLimits(total=0.2)):
+        found = await refused(PackageStore(tmp_path / "store", fetch=limits), site.repository())
+        assert (type(found), found.reason) == (TransientError, Reason.DOWNLOAD_FAILED)
+        assert "too long" in str(found)
+
+
+async def test_an_archive_that_breaks_off(site: Site, store: PackageStore) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(archive()[:50])
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    site.index("1.0.0")
+    site.answers["/webapp-1.0.0.tgz"] = cut
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (TransientError, Reason.DOWNLOAD_FAILED)
+    assert "breaks off" in str(found)
+
+
+async def test_an_archive_with_another_digest(site: Site, store: PackageStore) -> None:
+    site.index("1.0.0", digest="0" * 64)
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (PermanentError, Reason.DIGEST_MISMATCH)
+    site.index("1.0.0")
+    found = await refused(store, site.repository(), f"1.0.0@sha256:{'1' * 64}")
+    assert found.reason is Reason.DIGEST_MISMATCH
+
+
+async def test_an_archive_that_changed_after_it_was_pinned(site: Site, store: PackageStore, tmp_path: Path) -> None:
+    site.index("1.0.0")
+    artifact = await store.resolve(site.repository(), source())
+    changed = packed(entry("webapp/package.yaml", package_yaml(stage="x").encode()))
+    site.answers["/webapp-1.0.0.tgz"] = changed
+    site.answers["/index.yaml"] = yaml.safe_dump(
+        {"entries": {"webapp": [{"version": "1.0.0", "urls": ["webapp-1.0.0.tgz"]}]}}
+    ).encode()
+    with pytest.raises(PermanentError) as raised:
+        await PackageStore(tmp_path / "elsewhere").ensure(site.repository(), artifact)
+    assert raised.value.reason is Reason.DIGEST_MISMATCH
+
+
+# -- hostile ---------------------------------------------------------------------------------------------------------
+
+
+def redirect(to: str) -> Handler:
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": to})
+
+    return handler
+
+
+async def test_a_redirect_keeps_credentials_at_home(site: Site, other: Site, store: PackageStore) -> None:
+    site.index("1.0.0")
+    other.answers["/there.tgz"] = archive()
+    site.answers["/webapp-1.0.0.tgz"] = redirect(f"{other.url}/there.tgz?signature=s3cret")
+    await store.resolve(site.repository(access=Access(login=LOGIN)), source())
+    assert {authorization for _, authorization in site.asked} == {LOGIN.basic}
+    assert other.asked == [("/there.tgz", "")]
+
+
+@pytest.mark.parametrize("to", ["/index.yaml", "ftp://host/x", "file:///etc/passwd", "", "http://"])
+async def test_redirects_that_lead_nowhere(site: Site, store: PackageStore, to: str) -> None:
+    site.answers["/index.yaml"] = redirect(to)
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (PermanentError, Reason.DOWNLOAD_FAILED)
+    assert len(site.asked) <= 6
+
+
+async def test_more_bytes_than_allowed(site: Site, tmp_path: Path) -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        for _ in range(1000):
+            await response.write(b"x" * 65536)
+        return response
+
+    site.answers["/webapp-1.0.0.tgz"] = endless
+    store = PackageStore(tmp_path / "store", Limits(packed=100_000))
+    found = await refused(store, site.repository("http"))
+    assert (type(found), found.reason) == (PermanentError, Reason.ARCHIVE_REJECTED)
+    site.answers["/index.yaml"] = endless
+    small = PackageStore(tmp_path / "small", fetch=FetchLimits(index=100_000))
+    found = await refused(small, site.repository())
+    assert (type(found), found.reason) == (PermanentError, Reason.ARCHIVE_REJECTED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"entries: 7",
+        b"a: [",
+        b"\xff\xfe",
+        b"a: \0",
+        b"{not json",
+        b"[" * 5000,
+        b"{" * 5000,
+        b"a: !!python/object/apply:os.system [x]",
+        b"entries: {webapp: []}\n---\na: 1",
+    ],
+    ids=repr,
+)
+async def test_an_index_that_is_none(site: Site, store: PackageStore, text: bytes) -> None:
+    site.answers["/index.yaml"] = text
+    found = await refused(store, site.repository())
+    assert (type(found), found.reason) == (PermanentError, Reason.DOWNLOAD_FAILED)
+
+
+async def test_aliases_name_and_multiply_nothing(site: Site, store: PackageStore) -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
+    site.answers["/index.yaml"] = f"{bomb}entries: {{webapp: [{{version: *a59, urls: *a59, digest: *a59}}]}}".encode()
+    found = await refused(store, site.repository())
+    assert found.reason is Reason.PACKAGE_NOT_FOUND
+
+
+async def test_a_byte_order_mark_is_passed_over(site: Site, store: PackageStore) -> None:
+    site.index("1.0.0")
+    site.answers["/index.yaml"] = b"\xef\xbb\xbf" + site.answers["/index.yaml"]  # type: ignore[operator]
+    assert (await store.resolve(site.repository(), source())).version == "1.0.0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "url"),
+    [
+        ("helm", "http://host"),
+        ("helm", "https://user:s3cret@host"),
+        ("helm", "nonsense"),
+        ("oci", "https://host/x"),
+        ("ftp", "x"),
+    ],
+)
+async def test_addresses_that_are_refused_before_anything_is_asked(store: PackageStore, kind: str, url: str) -> None:
+    repository = Repository(name="corp", spec={"kind": kind, kind: {"url": url}})
+    found = await refused(store, repository)
+    assert (type(found), found.reason) == (PermanentError, Reason.DOWNLOAD_FAILED)
+
+
+async def test_the_login_of_a_token_is_a_bearer(site: Site, store: PackageStore) -> None:
+    site.index("1.0.0")
+    await store.resolve(site.repository(access=Access(login=Login(token="abc"))), source())
+    assert site.asked[0] == ("/index.yaml", "Bearer abc")
+    assert base64.b64decode(LOGIN.basic.removeprefix("Basic ")) == b"robot:s3cret"
