@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
-from windlass.domain.drift import DIFFERENCES_KEPT, Rule
+from windlass.domain.drift import DIFFERENCES_KEPT, Mode, Policy, Rule, rules_digest
 
 
 class DriftTarget(KubeModel):
@@ -52,6 +52,10 @@ class DriftSpec(KubeModel):
         description="Fields that may differ.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
+
+    def policy(self, *, maintenance: bool) -> Policy:
+        """Return what is to be done about drift."""
+        return Policy(mode=Mode(self.mode), rules=rules_digest(self.rules), maintenance=maintenance)
 
     @property
     def rules(self) -> tuple[Rule, ...]:

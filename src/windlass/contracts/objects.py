@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
 from windlass.contracts.drift import DriftSpec, DriftStatus
-from windlass.domain.drift import Mode, Policy, rules_digest
+from windlass.domain.drift import Policy
 from windlass.domain.errors import Actor
 from windlass.domain.ids import (
     API_VERSION,
@@ -224,12 +224,7 @@ class PackageSpec(KubeModel):
     @property
     def drift_policy(self) -> Policy:
         """What is to be done about drift."""
-        drift = self.drift or DriftSpec()
-        return Policy(
-            mode=Mode(drift.mode),
-            rules=rules_digest(drift.rules),
-            maintenance=self.maintenance is not None,
-        )
+        return (self.drift or DriftSpec()).policy(maintenance=self.maintenance is not None)
 
 
 # -- packages: what Windlass writes ----------------------------------------------------------------------------------
