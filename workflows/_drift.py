@@ -40,10 +40,12 @@ def taken_in(state: LifecycleState, now: float) -> LifecycleState:
     drift = state.drift
     if not drift.due and not (drift.again_at and now >= drift.again_at):
         return state
-    if _obsolete(state):
+    if _given_up(state):
         return _with(state, told=(), due=False, again_at=0.0)
     if not state.progress.run.complete:
         return state
+    if drift.due and (state.release is None or state.release.revision != drift.revision):
+        return _with(state, told=(), due=False)  # the new revision is looked after anew
     if state.paused:
         return _reported(state, drift.told, now)
     state = _with(state, told=(), due=False, again_at=0.0)
@@ -95,17 +97,10 @@ def _needs_release(state: LifecycleState, one: Difference) -> bool:
     return one.change is Change.ABSENT and policy.restores
 
 
-def _obsolete(state: LifecycleState) -> bool:
-    """Say whether what was told is about a release that is gone, replaced, or not looked after."""
+def _given_up(state: LifecycleState) -> bool:
+    """Say whether the release is not looked after any more."""
     progress = state.progress
-    release = state.release
-    return (
-        progress.removing
-        or not progress.active
-        or state.desired.drift.mode is Mode.OFF
-        or release is None
-        or (state.drift.due and release.revision != state.drift.revision)
-    )
+    return progress.removing or not progress.active or state.desired.drift.mode is Mode.OFF
 
 
 def _checked(state: LifecycleState, found: DriftResult, now: float) -> LifecycleState:

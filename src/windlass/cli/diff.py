@@ -184,7 +184,8 @@ def _clean(obj: Object) -> Object:
     """Leave out what the API server keeps for itself."""
     metadata: dict[str, Any] = obj.get("metadata") or {}
     kept = {key: value for key, value in metadata.items() if key not in _NOISE}
-    if _APPLIED in (annotations := kept.get("annotations") or {}):
+    annotations: dict[str, Any] = kept.get("annotations") or {}
+    if _APPLIED in annotations:
         kept["annotations"] = {key: value for key, value in annotations.items() if key != _APPLIED}
     return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": kept}
 
