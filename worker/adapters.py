@@ -41,6 +41,7 @@ class Adapters:
         kube: for objects, status and state Secrets.
         events: records Kubernetes Events.
         helm: Helm operations in warm child processes.
+        drift: compares the objects of a release with its manifest, and puts back what was changed.
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
         access: makes the identity that hooks act as.
@@ -56,6 +57,7 @@ class Adapters:
     kube: Kube
     events: EventLog
     helm: Helm
+    drift: Kube
     readiness: Readiness
     hooks: Hooks
     access: HookAccess
@@ -94,6 +96,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
         releases = await client("helm", 500)
         objects = await client("hooks", 50)
         awaited = await client("readiness", 500)
+        compared = await client("drift", 100)
         helm = await stack.enter_async_context(
             HelmClient(
                 kube=releases,
@@ -111,6 +114,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             kube=kube,
             events=KubeEventLog(kube),
             helm=helm,
+            drift=compared,
             readiness=KubeReadiness(awaited),
             hooks=hooks,
             access=KubeHookAccess(objects, role=settings.hook_role),

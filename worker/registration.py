@@ -9,6 +9,7 @@ from typing import Any, Final
 from windlass.activities.catalog import CatalogActivities
 from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.discovery import HookDiscovery
+from windlass.activities.drift import DriftActivities
 from windlass.activities.event_hooks import EventHookActivities
 from windlass.activities.helm import HelmActivities
 from windlass.activities.hook_runs import HookRuns
@@ -87,6 +88,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -100,6 +102,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             cleaning.clean_up,
             event.watch,
             event.unwatch,
+            drift.check,
             status.write,
             catalog.scan,
             catalog.report_failure,

@@ -100,6 +100,14 @@ HELM_CHANGE: Final[RemoteOptions] = {
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
+DRIFT_CHECK: Final[RemoteOptions] = {
+    # Two requests for each object, three where something is put back.
+    "start_to_close_timeout": timedelta(minutes=10),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
 HOOK_RUN: Final[RemoteOptions] = {
     "start_to_close_timeout": MAX_HOOK,
     "heartbeat_timeout": HEARTBEAT,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING
+from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
+    from windlass.activities.drift import DriftActivities
     from windlass.activities.event_hooks import EventHookActivities
     from windlass.activities.helm import HelmActivities
     from windlass.activities.hooks import HookActivities
@@ -16,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.objects import ReleaseStatus
     from windlass.contracts.steps import (
         DownloadRequest,
+        DriftRequest,
         FinalizerRequest,
         HookRequest,
         InstallRequest,
@@ -28,6 +30,7 @@ with workflow.unsafe.imports_passed_through():
         UnwatchRequest,
         WatchRequest,
     )
+    from windlass.domain.drift import held
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load
     from windlass.domain.package import Artifact, Hook
@@ -36,7 +39,16 @@ with workflow.unsafe.imports_passed_through():
 WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
 """Steps that change what is known and nothing in the world."""
 
-REMOTE = frozenset({Step.DOWNLOAD, Step.RESOLVE, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
+REMOTE = frozenset(
+    {
+        Step.DOWNLOAD,
+        Step.RESOLVE,
+        Step.CHECK_DRIFT,
+        Step.UPGRADE_RELEASE,
+        Step.UNINSTALL_RELEASE,
+        *BINDING_OF,
+    }
+)
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
 
 
@@ -73,6 +85,8 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(record=ended.record)
         case Step.UPGRADE_RELEASE:
             return await _upgrade_release(key, state)
+        case Step.CHECK_DRIFT:
+            return await _check_drift(key, state)
         case Step.UNINSTALL_RELEASE:
             gone = await workflow.execute_activity_method(
                 HelmActivities.uninstall_release,
@@ -160,6 +174,20 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         release=release if made.name else None,
         note=note,
     )
+
+
+async def _check_drift(key: PackageKey, state: LifecycleState) -> Performed:
+    request = DriftRequest(
+        key=key,
+        uid=state.progress.owner,
+        revision=(state.release.revision or 0) if state.release else 0,
+        correct=state.desired.drift.corrects,
+        held=tuple(held(state.drift.corrections, workflow.time())),
+    )
+    found = await workflow.execute_activity_method(
+        DriftActivities.check, request, summary=state.desired.drift.mode.value, **DRIFT_CHECK
+    )
+    return Performed(record=state.record, drift=found)
 
 
 async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleState) -> Performed:

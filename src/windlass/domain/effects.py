@@ -102,7 +102,9 @@ def on_done(step: Next, progress: Progress, *, superseded: bool = False) -> tupl
         case Step.UPGRADE_RELEASE if not superseded:
             changes = (true(Type.HELM_APPLIED, "Applied"), true(Type.READY_IN_CLUSTER, "Ready"))
         case Step.STOP:
-            changes = cleared((Type.READY_IN_RUNTIME, Type.HOOKS_PROCESSED, Type.WAIT_CONVERGE), reason="Stopped")
+            changes = cleared(
+                (Type.READY_IN_RUNTIME, Type.HOOKS_PROCESSED, Type.WAIT_CONVERGE, Type.IN_SYNC), reason="Stopped"
+            )
         case Step.UNINSTALL_RELEASE:
             changes = cleared((Type.HELM_APPLIED, Type.READY_IN_CLUSTER), reason="Uninstalled")
         case _:

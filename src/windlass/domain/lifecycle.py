@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from windlass.domain import conditions as cond
+from windlass.domain.drift import Policy
 from windlass.domain.package import Artifact, Binding, Hook, Source, hooks_for
 
 
@@ -31,6 +32,7 @@ class Step(StrEnum):
     BEFORE_HELM = "BeforeHelm"
     UPGRADE_RELEASE = "UpgradeRelease"
     AFTER_HELM = "AfterHelm"
+    CHECK_DRIFT = "CheckDrift"
     STOP = "Stop"
     BEFORE_DELETE_HELM = "BeforeDeleteHelm"
     UNINSTALL_RELEASE = "UninstallRelease"
@@ -124,6 +126,7 @@ class Desired:
     on_failure: OnFailure = OnFailure.RETRY
     attempts: int = ATTEMPTS
     pinned: Artifact | None = None
+    drift: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +174,7 @@ class Progress:
     never forgotten. ``watching`` says that the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized``
     counts their Synchronizations that the first release waits for; ``again`` says that an event hook changed the values
     since the last release was begun.
+    ``check_drift`` says that the objects of the release are to be compared with its manifest.
     """
 
     owner: str = ""
@@ -189,6 +193,7 @@ class Progress:
     again: bool = False
     run: Run = field(default_factory=Run)
     completed: str = ""
+    check_drift: bool = False
     removing: bool = False
     teardown: Teardown = field(default_factory=Teardown)
     cleaned: bool = False
@@ -301,6 +306,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
 
 def _run(progress: Progress, loaded: Loaded) -> Next:
     run = progress.run
+    if run.complete and progress.check_drift:
+        return Next(step=Step.CHECK_DRIFT, scope=Scope.RUN)
     if run.complete:
         return Next(step=Step.WAIT, hold=Hold.IDLE)
     before = hook_at(loaded, Binding.BEFORE_HELM, run.before)

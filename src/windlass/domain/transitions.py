@@ -81,7 +81,7 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
         case Step.RELEASE_FINALIZER:
             return Progress()
         case _:
-            return progress
+            return _looked_at(step, progress)
 
 
 def begin(step: Next, progress: Progress) -> Progress:
@@ -130,6 +130,10 @@ def begin_removal(desired: Desired, progress: Progress) -> Progress:
     return replace(progress, removing=True, teardown=Teardown(), active=False)
 
 
+def _looked_at(step: Next, progress: Progress) -> Progress:
+    return replace(progress, check_drift=False) if step.step is Step.CHECK_DRIFT else progress
+
+
 def _stopped(progress: Progress) -> Progress:
     return replace(progress, active=False, startup=0, run=Run(), again=False)
 
@@ -162,7 +166,8 @@ def _release_made(progress: Progress, result: Result) -> Progress:
         # The wait was given up for a newer desired state; the release stands, the Run is not complete.
         return progress
     run = replace(progress.run, releases=progress.run.releases + 1, values=result.values)
-    if run.verify and not result.unchanged:
+    # What drift took away is put back without hooks: nothing that they depend on has changed.
+    if run.verify and not result.unchanged and run.trigger is not Scope.RUN:
         run = replace(run, verify=False)
     return _run_closed(replace(progress, run=run, values=result.values))
 

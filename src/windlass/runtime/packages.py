@@ -24,6 +24,7 @@ from windlass.contracts.lifecycle import (
     Order,
     OrderResult,
     QueuesView,
+    ReleaseDrifted,
     RollbackOrder,
     StatusView,
 )
@@ -110,6 +111,23 @@ class PackageLifecycles:
         """
         try:
             await self._handle(key).signal(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
+    async def release_drifted(self, key: PackageKey, message: ReleaseDrifted) -> bool:
+        """Tell a running lifecycle that objects of its release are gone or changed; never start one.
+
+        Returns:
+            False if none runs.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        try:
+            await self._handle(key).signal(PackageLifecycleWorkflow.release_drifted, message, rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False
