@@ -201,6 +201,11 @@ class PackageSpec(KubeModel):
         description="Settings of the package, checked against its openapi/settings.yaml. They win over valuesFrom.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    settings_version: int | None = Field(
+        default=None,
+        ge=1,
+        description="Version of the settings' shape; older ones are converted by the package. Absent: the newest.",
+    )
     values_from: list[ValuesReference] = Field(
         default_factory=list[ValuesReference],
         max_length=32,

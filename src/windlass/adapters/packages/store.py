@@ -15,7 +15,7 @@ from windlass.adapters.packages.cache import Cache
 from windlass.adapters.packages.deployed import Deployed
 from windlass.adapters.packages.digest import digest_of
 from windlass.adapters.packages.entries import Limits
-from windlass.domain.definition import FILE
+from windlass.domain.definition import LEGACY_FILE
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.package import Artifact, Package, Source
 from windlass.ports.packages import Repository
@@ -145,7 +145,8 @@ class PackageStore:
 def _check_identity(root: Path, source: Source) -> None:
     """See that the package is what its place in the repository says; whatever else is wrong, `load` tells."""
     try:
-        document = loader.read_yaml(root, FILE)
+        file = loader.definition_file(root)
+        document = loader.read_yaml(root, file)
     except (FileNotFoundError, loader.FileError):
         return
     if not isinstance(document, dict):
@@ -153,11 +154,13 @@ def _check_identity(root: Path, source: Source) -> None:
     definition = cast("dict[str, object]", document)
     for field, wanted in (("name", source.package), ("version", source.version)):
         given = definition.get(field)
+        if file == LEGACY_FILE and field == "version":
+            continue
         if isinstance(given, str) and given != wanted:
             raise PermanentError(
                 Reason.LOAD_FAILED,
-                f"{FILE}, {field}: is {given!r}, but the repository holds this package as {source.package} "
+                f"{file}, {field}: is {given!r}, but the repository holds this package as {source.package} "
                 f"{source.version}",
-                hint="mend package.yaml, or the name of the folder or archive",
+                hint=f"mend {file}, or the name of the folder or archive",
                 actor=Actor.AUTHOR,
             )
