@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_package
 from support.running import keep
 from windlass.domain.errors import PermanentError
 from windlass.domain.ids import API_VERSION, FINALIZER, MODULE_NAMESPACE, Kind, hook_account_name, record_name
 from windlass.domain.values import camel_key
-from windlass.ports.kube import ObjectRef
+from windlass.ports.kube import Object, ObjectRef
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -272,3 +275,20 @@ async def test_a_legacy_module_with_conversions_and_a_script(
     await installation.gone(module)
     await keep(installation, module, "disabled-by-script")
     assert await greeting(installation, name) == {}
+
+
+async def test_the_example(installation: Installation) -> None:
+    obj: Object = yaml.safe_load((EXAMPLES / "modules/notice.yaml").read_text())
+    await installation.repository(EXAMPLES / "packages")
+    installation.start()
+    spec = {key: value for key, value in obj["spec"].items() if key != "package"}
+    await installation.module("notice", "1.0.0", **spec)
+    await installation.ready("module/notice", "1.0.0")
+    assert await greeting(installation, "notice") == {"text": spec["settings"]["text"], "level": "warning"}
+
+    await installation.module("notice", "1.0.0", settings={"text": "off"}, deleteOnDisable=True)
+    await installation.status("module/notice", lambda status: status.get("step") == "Disabled")
+    assert await greeting(installation, "notice") == {}
+
+    await installation.delete("module/notice")
+    await installation.gone("module/notice")
