@@ -24,7 +24,7 @@ from windlass.adapters.packages.store import PackageStore
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
-from windlass.ports.hooks import HookAccess, HookPatchers, Hooks
+from windlass.ports.hooks import EnabledScripts, HookAccess, HookPatchers, Hooks
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
@@ -44,6 +44,7 @@ class Adapters:
         drift: compares the objects of a release with its manifest, and puts back what was changed.
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
+        scripts: asks modules whether they are enabled.
         access: makes the identity that hooks act as.
         jq: runs the filters of hooks.
         hook_metrics: what hooks measure; a collector for Prometheus.
@@ -60,6 +61,7 @@ class Adapters:
     drift: Kube
     readiness: Readiness
     hooks: Hooks
+    scripts: EnabledScripts
     access: HookAccess
     jq: Jq
     hook_metrics: HookMetricsCollector
@@ -117,6 +119,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             drift=compared,
             readiness=KubeReadiness(awaited),
             hooks=hooks,
+            scripts=hooks,
             access=KubeHookAccess(objects, role=settings.hook_role),
             jq=jq,
             hook_metrics=HookMetricsCollector(),

@@ -16,6 +16,7 @@ from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.packages import PackageActivities
+from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
 from windlass.ports.watches import HookWatches
 from windlass.temporal.keyring import Keyring
@@ -54,7 +55,14 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         packages=adapters.packages,
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
+        jq=adapters.jq,
         contents=adapters.contents,
+    )
+    settled = SettingsActivities(
+        kube=adapters.kube,
+        contents=adapters.contents,
+        jq=adapters.jq,
+        scripts=adapters.scripts,
         digest_key=keyring.digest_key,
     )
     cleaning = CleaningActivities(
@@ -98,7 +106,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             package.download,
             package.install,
             package.load,
-            package.apply_settings,
+            settled.apply_settings,
             cleaning.clean_up,
             event.watch,
             event.unwatch,

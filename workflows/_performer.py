@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.activities.helm import HelmActivities
     from windlass.activities.hooks import HookActivities
     from windlass.activities.packages import PackageActivities
+    from windlass.activities.settings import SettingsActivities
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import ReleaseStatus
     from windlass.contracts.steps import (
@@ -132,8 +133,12 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         restore=target.mark if target else "",
     )
-    applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **LOADING)
-    return Performed(result=Result(settings=applied.settings, values=applied.values), record=applied.record)
+    applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
+    return Performed(
+        result=Result(settings=applied.settings, values=applied.values, disabled=applied.disabled),
+        record=applied.record,
+        note=f"disabled by its own script: {applied.disabled}" if applied.disabled else "",
+    )
 
 
 async def _watch(key: PackageKey, state: LifecycleState) -> Performed:

@@ -202,6 +202,11 @@ class PackageSpec(KubeModel):
         description="Settings of the package, checked against its openapi/settings.yaml. They win over valuesFrom.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    settings_version: int | None = Field(
+        default=None,
+        ge=1,
+        description="Version of the settings' shape; older ones are converted by the package. Absent: the newest.",
+    )
     values_from: list[ValuesReference] = Field(
         default_factory=list[ValuesReference],
         max_length=32,
@@ -417,13 +422,8 @@ class PackageObject(KubeObject):
 
     def key(self, installation: str) -> PackageKey:
         """Return which package of ``installation`` this is."""
-        metadata = self.metadata
-        return PackageKey(
-            installation=installation,
-            kind=Kind(type(self).__name__),
-            namespace=metadata.namespace,
-            name=metadata.name,
-        )
+        kind, metadata = Kind(type(self).__name__), self.metadata
+        return PackageKey(installation=installation, kind=kind, namespace=metadata.namespace, name=metadata.name)
 
     @property
     def target_namespace(self) -> str:
@@ -466,13 +466,10 @@ class Module(PackageObject):
     kind: Literal["Module"] = "Module"
 
 
-_MODELS: Final[Mapping[Kind, type[PackageObject]]] = {Kind.APPLICATION: Application, Kind.MODULE: Module}
-
-
 def parse_package(kind: Kind, obj: Mapping[str, Any]) -> PackageObject:
     """Read an object of one of the kinds that are packages.
 
     Raises:
         ValueError: it is none; the API server admits only what the schema allows.
     """
-    return _MODELS[kind].model_validate(obj)
+    return (Module if kind is Kind.MODULE else Application).model_validate(obj)

@@ -116,11 +116,15 @@ class SettingsRequest(WireModel):
 
 
 class SettingsResult(WireModel):
-    """Digest of the settings that were applied, and of the values that follow."""
+    """Digest of the settings that were applied, and of the values that follow.
+
+    ``disabled`` says why the module's own script wants it disabled; empty if it does not.
+    """
 
     settings: str
     values: str
     record: RecordRef | None = None
+    disabled: str = ""
 
 
 class HookRequest(WireModel):

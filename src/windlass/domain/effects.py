@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from windlass.domain.conditions import RUNTIME, Change, Status, Type, cleared, false, true
-from windlass.domain.lifecycle import Desired, Gate, Hold, Next, Progress, Step
+from windlass.domain.errors import Reason
+from windlass.domain.lifecycle import Desired, Gate, Hold, Next, Progress, Step, disabled
 from windlass.domain.policy import FREE, Cause, Control, Held
 
 
@@ -18,6 +19,7 @@ class Phase(StrEnum):
     RECONCILING = "Reconciling"
     RUNNING = "Running"
     SUSPENDED = "Suspended"
+    DISABLED = "Disabled"
     PAUSED = "Paused"
     HELD = "Held"
     ROLLING_BACK = "RollingBack"
@@ -55,6 +57,8 @@ def phase_of(
         return Phase.HELD
     if desired.suspended:
         return Phase.SUSPENDED
+    if disabled(desired, progress):
+        return Phase.DISABLED
     if control.target is not None:
         return Phase.ROLLED_BACK if hold is Hold.ROLLED_BACK else Phase.ROLLING_BACK
     if not version:
@@ -170,6 +174,8 @@ def ready_override(
         return ("Breakpoint", "a breakpoint holds the lifecycle; give the order `resume` to go on")
     if desired.suspended:
         return ("Suspended", "spec.suspend is true")
+    if said := disabled(desired, progress):
+        return (Reason.DISABLED_BY_SCRIPT, said.message)
     if control.target is not None:
         return ("RolledBack" if hold is Hold.ROLLED_BACK else "RollingBack", _rolled_back_text(control))
     if hold is None and not progress.run.complete:

@@ -58,6 +58,7 @@ class Hold(StrEnum):
 
     IDLE = "Idle"
     SUSPENDED = "Suspended"
+    DISABLED = "Disabled"
     PAUSED = "Paused"
     GATED = "Gated"
     SYNCHRONIZING = "Synchronizing"
@@ -166,6 +167,15 @@ class Teardown:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disabled:
+    """What a module's ``enabled`` script said of itself: that it is not, with this content and these settings."""
+
+    digest: str
+    settings: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """What has been done and confirmed.
 
@@ -197,6 +207,7 @@ class Progress:
     removing: bool = False
     teardown: Teardown = field(default_factory=Teardown)
     cleaned: bool = False
+    disabled: Disabled | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +265,7 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
     if not desired.finalizer:
         return Next(step=Step.ADD_FINALIZER)
     if desired.suspended:
-        return _suspension(desired, progress)
+        return _rest(desired, progress, Hold.SUSPENDED)
     return _pipeline(desired, progress, gate)
 
 
@@ -288,6 +299,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)
+    if disabled(desired, progress):
+        return _rest(desired, progress, Hold.DISABLED)
     if progress.loaded is None or progress.loaded.artifact.digest != digest:
         return Next(step=Step.LOAD)
     if progress.settings != desired.settings or progress.settings_for != digest:
@@ -321,14 +334,23 @@ def _run(progress: Progress, loaded: Loaded) -> Next:
     return Next(step=Step.UPGRADE_RELEASE, scope=run.trigger)
 
 
-def _suspension(desired: Desired, progress: Progress) -> Next:
+def disabled(desired: Desired, progress: Progress) -> Disabled | None:
+    """Return what a module's script said against what is wanted now; None if it said nothing of that."""
+    said, artifact = progress.disabled, progress.artifact
+    if said is None or artifact is None or artifact.source != desired.source:
+        return None
+    return said if (said.digest, said.settings) == (artifact.digest, desired.settings) else None
+
+
+def _rest(desired: Desired, progress: Progress, hold: Hold) -> Next:
+    """Return the next step towards a package that stands still; the release goes only if the object says so."""
     if progress.watching:
         return Next(step=Step.UNWATCH)
     if progress.active or progress.startup:
         return Next(step=Step.STOP, scope=Scope.SCHEDULE)
     if desired.delete_on_disable and progress.released is not None:
-        return _teardown(progress) or Next(step=Step.WAIT, hold=Hold.SUSPENDED)
-    return Next(step=Step.WAIT, hold=Hold.SUSPENDED)
+        return _teardown(progress) or Next(step=Step.WAIT, hold=hold)
+    return Next(step=Step.WAIT, hold=hold)
 
 
 def _removal(desired: Desired, progress: Progress) -> Next:
@@ -377,6 +399,6 @@ def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:
 
 def content_to_load(desired: Desired, progress: Progress) -> Artifact | None:
     """Return which content a LOAD step reads: the released one when tearing down, else the installed one."""
-    if progress.removing or desired.deleting or desired.suspended:
+    if progress.removing or desired.deleting or desired.suspended or disabled(desired, progress):
         return progress.released or progress.artifact
     return progress.artifact

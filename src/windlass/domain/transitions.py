@@ -8,6 +8,7 @@ from typing import Final
 from windlass.domain.lifecycle import (
     OPEN,
     Desired,
+    Disabled,
     Gate,
     Loaded,
     Next,
@@ -32,6 +33,7 @@ class Result:
     loaded: Loaded | None = None
     settings: str = ""
     values: str = ""
+    disabled: str = ""
     superseded: bool = False
     unchanged: bool = False
     unsynchronized: int = 0
@@ -95,7 +97,7 @@ def begin(step: Next, progress: Progress) -> Progress:
             return replace(progress, installed="", settings_for="")
         case Step.APPLY_SETTINGS:
             # Refused or cancelled, they must be applied again even if the ones before come back.
-            return replace(progress, settings_for="")
+            return replace(progress, settings_for="", disabled=None)
         case Step.UPGRADE_RELEASE:
             kept = progress.completed if progress.run.verify else ""
             # What event hooks have patched by now, this release has.
@@ -143,11 +145,13 @@ def _settings_applied(progress: Progress, result: Result) -> Progress:
     trigger = Scope.SETTINGS if progress.active else Scope.SCHEDULE
     mark = completion_mark(progress.artifact, result.settings)
     known = progress.completed == mark
+    said = Disabled(digest=digest, settings=result.settings, message=result.disabled) if result.disabled else None
     return replace(
         progress,
         settings=result.settings,
         settings_for=digest,
         values=result.values,
+        disabled=said,
         active=progress.active or known,
         run=Run(trigger=trigger, verify=known),
     )
