@@ -80,6 +80,11 @@ class Context:
         default = Path.home() / ".kube" / "config"
         if default.exists():
             return default
+        if host := self.environ.get("KUBERNETES_SERVICE_HOST"):
+            from windlass.adapters.kube.kubeconfig import write_in_cluster
+
+            port = self.environ.get("KUBERNETES_SERVICE_PORT", "443")
+            return write_in_cluster(self.data_dir / "in-cluster.kubeconfig", host, port)
         raise PermanentError(
             Reason.API_UNAVAILABLE,
             f"no cluster: KUBECONFIG is not set and no stack runs in {self.data_dir}",
