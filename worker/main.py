@@ -8,7 +8,7 @@ import hashlib
 import re
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, cast
@@ -23,7 +23,7 @@ from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
 from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
-from windlass.worker.process import WATCHER, WORKER, Process
+from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
@@ -34,8 +34,8 @@ EXIT_FAILED: Final = 1
 _log = structlog.stdlib.get_logger(__name__)
 
 
-async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, work: bool, watch: bool) -> int:
-    """Run the worker, the watcher, or both until SIGINT or SIGTERM; return the exit code.
+async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, parts: Collection[str]) -> int:
+    """Run ``parts`` (worker, watcher, helm, hooks) until SIGINT or SIGTERM; return the exit code.
 
     0 after an orderly stop, 1 when something could not be started or gave up.
     """
@@ -46,12 +46,16 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        with _claimed(settings, work=work, watch=watch) as identity:
-            role = WORKER if work else WATCHER
+        with _claimed(settings, parts) as identity:
+            role = next(part for part in (WORKER, *POOLS, WATCHER) if part in parts)
             async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
-                if work:
+                if WORKER in parts:
                     group.create_task(_persist(WORKER, partial(process.work, stop), stop, process.metrics))
-                if watch:
+                for pool in POOLS:
+                    if pool in parts:
+                        part = partial(process.serve_pool, pool, stop)
+                        group.create_task(_persist(pool, part, stop, process.metrics))
+                if WATCHER in parts:
                     group.create_task(_persist(WATCHER, process.watch, stop, process.metrics))
     except* WindlassError as errors:
         failed = [str(error) for error in _leaves(errors)]
@@ -120,13 +124,13 @@ def _transient(error: BaseException) -> bool:
 
 
 @contextmanager
-def _claimed(settings: Settings, *, work: bool, watch: bool) -> Generator[str]:
+def _claimed(settings: Settings, parts: Collection[str]) -> Generator[str]:
     """Hold the data directory alone, and yield an identity that is the same after a restart.
 
     The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other
     process has it.
     """
-    part = "all" if work and watch else "worker" if work else "watcher"
+    part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
     path = settings.data_dir / f"{part}.lock"
     with path.open("w") as lock:
         try:

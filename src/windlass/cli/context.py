@@ -23,12 +23,14 @@ from windlass.domain.ids import DEFAULT_INSTALLATION
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from windlass.contracts.lifecycle import Pool
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
     from windlass.temporal.keyring import Keyring
 
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
+POOLS = "WINDLASS_POOLS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -157,6 +159,24 @@ class Context:
                 actor=Actor.ADMIN,
             )
         return Path(found)
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Kinds of work that pools of workers do, from a list like ``helm,hooks``.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, there is no such kind.
+        """
+        named = [name for name in self.environ.get(POOLS, "").replace(" ", "").split(",") if name]
+        found: list[Pool] = [pool for pool in ("helm", "hooks") if pool in named]
+        if len(found) != len(set(named)):
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"{POOLS} is {self.environ[POOLS]!r}",
+                hint="name helm, hooks or both, with a comma between them",
+                actor=Actor.USER,
+            )
+        return tuple(found)
 
     @property
     def metrics_address(self) -> str:
