@@ -14,11 +14,13 @@ from functools import partial
 from typing import Final, cast
 
 import structlog
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
-from windlass.temporal import telemetry
+from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
 from windlass.worker.metrics import Metrics
@@ -75,10 +77,26 @@ async def _process(
     health.waits("temporal", "a connection")
     async with served(settings.metrics_address, metrics.registry, health, sdk_port):
         client = await connect(target, keyring=keyring, role=role, runtime=runtime)
+        await _registered(client)
         health.ready("temporal")
         yield Process(
             settings=settings, client=client, keyring=keyring, identity=identity, metrics=metrics, health=health
         )
+
+
+async def _registered(client: Client) -> None:
+    """See to it that the namespace has our search attributes.
+
+    Raises:
+        PermanentError: as `search_attributes.ensure`.
+    """
+    try:
+        added = await search_attributes.ensure(client)
+    except RPCError as error:  # a server may keep its operator service to itself and have the attributes all the same
+        _log.warning("search attributes not checked", namespace=client.namespace, status=error.status.name)
+        return
+    if added:
+        _log.info("search attributes registered", namespace=client.namespace, added=added)
 
 
 async def _persist(

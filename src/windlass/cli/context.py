@@ -68,6 +68,12 @@ class Context:
         return _number(self.environ, SHARDS, 1) if self.environ.get(SHARDS) else None
 
     @property
+    def brings_servers(self) -> bool:
+        """Whether there are servers to ask: a stack that runs, or a cluster or Temporal that somebody brings along."""
+        named = ("KUBECONFIG", "TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        return self.stack is not None or any(self.environ.get(name) for name in named)
+
+    @property
     def kubeconfig(self) -> Path:
         """The kubeconfig file to use.
 
