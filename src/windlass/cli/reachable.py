@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
@@ -83,7 +83,8 @@ async def _cluster(context: Context) -> AsyncIterator[Finding]:
             lease = lease_name(context.installation, "watcher")
             ref = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=MODULE_NAMESPACE, name=lease)
             found = await kube.get(ref)
-            holder = ((found or {}).get("spec") or {}).get("holderIdentity")
+            spec = cast("dict[str, Any]", (found or {}).get("spec") or {})
+            holder = str(spec.get("holderIdentity") or "")
             if holder:
                 yield Finding("watcher", Level.OK, f"{holder} holds the Lease of installation {context.installation}")
             else:
