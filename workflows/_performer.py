@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING
+from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING, in_pool
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
@@ -93,7 +93,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
                 HelmActivities.uninstall_release,
                 UninstallRequest(key=key, uid=progress.owner, record=state.record),
                 summary="uninstall and wait until the objects are gone",
-                **HELM_CHANGE,
+                **in_pool(HELM_CHANGE, key, state, "helm"),
             )
             return Performed(record=gone.record, note=f"release removed, {gone.objects} objects gone")
         case Step.CLEAN_UP:
@@ -168,7 +168,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         HelmActivities.upgrade_release,
         request,
         summary=f"{content.source.package} {content.exact}",
-        **HELM_CHANGE,
+        **in_pool(HELM_CHANGE, key, state, "helm"),
     )
     release = ReleaseStatus(name=made.name, namespace=key.target_namespace, revision=made.revision or None)
     healed = f", after {made.healed}" if made.healed else ""
@@ -207,7 +207,10 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         record=state.record,
     )
     ran = await workflow.execute_activity_method(
-        HookActivities.run, request, summary=f"{BINDING_OF[step.step].value}: {hook.path}", **HOOK_RUN
+        HookActivities.run,
+        request,
+        summary=f"{BINDING_OF[step.step].value}: {hook.path}",
+        **in_pool(HOOK_RUN, key, state, "hooks"),
     )
     return Performed(result=Result(values=ran.values), record=ran.record or state.record)
 

@@ -107,8 +107,10 @@ class PackageLifecycleWorkflow:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     @workflow.signal(name=DESIRED_CHANGED)
-    def desired_changed(self, _message: DesiredChanged) -> None:
+    def desired_changed(self, message: DesiredChanged) -> None:
         """Something about the object or what it references is new: look again."""
+        if message.pools is not None:
+            self._set(pools=message.pools)
         self._stale = True
         self._look_at = 0.0
         self._signals += 1

@@ -23,12 +23,14 @@ from windlass.domain.ids import DEFAULT_INSTALLATION
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from windlass.contracts.lifecycle import Pool
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
     from windlass.temporal.keyring import Keyring
 
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
+POOLS = "WINDLASS_POOLS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -66,6 +68,12 @@ class Context:
         return _number(self.environ, SHARDS, 1) if self.environ.get(SHARDS) else None
 
     @property
+    def brings_servers(self) -> bool:
+        """Whether there are servers to ask: a stack that runs, or a cluster or Temporal that somebody brings along."""
+        named = ("KUBECONFIG", "TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        return self.stack is not None or any(self.environ.get(name) for name in named)
+
+    @property
     def kubeconfig(self) -> Path:
         """The kubeconfig file to use.
 
@@ -80,6 +88,11 @@ class Context:
         default = Path.home() / ".kube" / "config"
         if default.exists():
             return default
+        if host := self.environ.get("KUBERNETES_SERVICE_HOST"):
+            from windlass.adapters.kube.kubeconfig import write_in_cluster
+
+            port = self.environ.get("KUBERNETES_SERVICE_PORT", "443")
+            return write_in_cluster(self.data_dir / "in-cluster.kubeconfig", host, port)
         raise PermanentError(
             Reason.API_UNAVAILABLE,
             f"no cluster: KUBECONFIG is not set and no stack runs in {self.data_dir}",
@@ -152,6 +165,24 @@ class Context:
                 actor=Actor.ADMIN,
             )
         return Path(found)
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Kinds of work that pools of workers do, from a list like ``helm,hooks``.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, there is no such kind.
+        """
+        named = [name for name in self.environ.get(POOLS, "").replace(" ", "").split(",") if name]
+        found: list[Pool] = [pool for pool in ("helm", "hooks") if pool in named]
+        if len(found) != len(set(named)):
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"{POOLS} is {self.environ[POOLS]!r}",
+                hint="name helm, hooks or both, with a comma between them",
+                actor=Actor.USER,
+            )
+        return tuple(found)
 
     @property
     def metrics_address(self) -> str:

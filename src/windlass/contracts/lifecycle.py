@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -19,6 +19,10 @@ PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
 HOOK_EVENTS = "hook_events"
 RELEASE_DRIFTED = "release_drifted"
+
+
+type Pool = Literal["helm", "hooks"]
+"""A kind of work that workers of their own may do, instead of those that run the workflows."""
 
 
 class Limits(WireModel):
@@ -115,6 +119,8 @@ class LifecycleState(WireModel):
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()
+    pools: tuple[Pool, ...] = ()
+    """Kinds of work that go to pools of workers of their own."""
 
     @property
     def wanted(self) -> Desired:
@@ -133,10 +139,12 @@ class LifecycleInput(WireModel):
 class DesiredChanged(WireModel):
     """Signal `desired_changed`: something about the object or what it references is new.
 
-    It says that, not what: the lifecycle observes for itself.
+    It says that, not what: the lifecycle observes for itself. ``pools`` is where the installation has its work done
+    from now on; None leaves that as it is.
     """
 
     seen: SeenStatus = SeenStatus()
+    pools: tuple[Pool, ...] | None = None
 
 
 class HookEvents(WireModel):

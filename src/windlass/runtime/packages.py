@@ -23,6 +23,7 @@ from windlass.contracts.lifecycle import (
     Limits,
     Order,
     OrderResult,
+    Pool,
     QueuesView,
     ReleaseDrifted,
     RollbackOrder,
@@ -53,9 +54,19 @@ class PackageLifecycles:
         installation: the installation id.
         shards: how many shards packages hash onto; the same in every process of an installation.
         limits: when a run hands over to the next.
+        pools: kinds of work that pools of workers do.
     """
 
-    def __init__(self, client: Client, *, installation: str, shards: int = 1, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        installation: str,
+        shards: int = 1,
+        limits: Limits | None = None,
+        pools: tuple[Pool, ...] = (),
+    ) -> None:
+        self._pools = pools
         self._client = client
         self._installation = installation
         self._shards = shards
@@ -82,7 +93,7 @@ class PackageLifecycles:
                 id=package_workflow_id(key),
                 task_queue=task_queue(self._installation, shard_of(key, self._shards)),
                 start_signal=DESIRED_CHANGED,
-                start_signal_args=[DesiredChanged(seen=seen)],
+                start_signal_args=[DesiredChanged(seen=seen, pools=self._pools)],
                 task_timeout=TASK_TIMEOUT,
                 search_attributes=attributes,
                 static_summary=f"{key.kind.value} {key.name}{where}",
