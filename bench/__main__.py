@@ -58,6 +58,7 @@ MEASURES: Final = (
     ),
     Measure(names=("idle_200",), module="quiet", function="idle", options={"packages": 200}),
     Measure(names=("restart_200",), module="recovery", function="idle", options={"packages": 200}),
+    Measure(names=("drift",), module="drift"),
     Measure(names=("recovery",), module="recovery", function="upgrading", options={"runs": 10}),
 )
 
