@@ -27,9 +27,9 @@ from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
-from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
 from windlass.worker.registration import activities
+from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
