@@ -165,7 +165,8 @@ class HookWatchService:
         async with asyncio.TaskGroup() as group:
             for key in keys:
                 group.create_task(self._restore(key, turns))
-        _log.info("watches restored", packages=len(keys))
+        if keys:
+            _log.info("watches restored", shard=shard.number, packages=len(keys))
 
     async def _restore(self, key: PackageKey, turns: asyncio.Semaphore) -> None:
         failures = 0

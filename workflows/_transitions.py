@@ -72,7 +72,9 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
         if failure.step == OBSERVE or event in FORGIVING:
             failure = None
         elif before.seen != found.seen:
-            failure = failure.model_copy(update={"next_try": 0.0})
+            # What failed with another wish does not speak against this one.
+            strikes = failure.strikes if event is Event.NONE else 0
+            failure = failure.model_copy(update={"next_try": 0.0, "strikes": strikes})
     state = state.model_copy(
         update={
             "desired": found.desired,

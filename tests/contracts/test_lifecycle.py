@@ -23,8 +23,9 @@ from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult, Observation, ReleaseRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import Kind, PackageKey
-from windlass.domain.lifecycle import Desired, Loaded, Progress, Run, Scope, Teardown
+from windlass.domain.lifecycle import Desired, Loaded, Progress, Run, Scope, Step, Teardown
 from windlass.domain.package import Artifact, Binding, Hook, Source
+from windlass.domain.policy import Cause, Control, Good, Held, Rejected
 
 SNAPSHOT = Path(__file__).parent / "wire.json"
 SWITCH = "WINDLASS_ACCEPT_WIRE"
@@ -40,6 +41,14 @@ ARTIFACT = Artifact(source=Source(repository="shelf", package="web", version="1.
 HOOK = Hook(path="hooks/a", orders={Binding.BEFORE_HELM: 1, Binding.AFTER_HELM: 20}, timeout=12.5)
 KEY = PackageKey(installation="second", kind=Kind.APPLICATION, namespace="prod", name="web")
 REF = RecordRef(name="r", namespace="prod", resource_version="7", digest="d")
+GOOD = Good(revision=3, artifact=ARTIFACT, settings="s0", at=5.0)
+CONTROL = Control(
+    good=(GOOD,),
+    rejected=Rejected(source=ARTIFACT.source, settings="s1", step="Load", reason="LoadFailed", message="why", at=6.0),
+    target=GOOD,
+    held=Held(step="Load", cause=Cause.FAILED, reason="LoadFailed", message="why", at=7.0),
+    breakpoints=(Step.UPGRADE_RELEASE,),
+)
 STATE = LifecycleState(
     desired=Desired(exists=True, uid="u1", generation=3, finalizer=True, source=ARTIFACT.source, settings="s1"),
     progress=Progress(
@@ -61,6 +70,7 @@ STATE = LifecycleState(
     release=ReleaseStatus(name="prod.web", namespace="prod", revision=2),
     version="1.0.0",
     attributes=("Running", "1.0.0", True),
+    control=CONTROL,
 )
 WHOLE: list[WireModel] = [
     LifecycleInput(key=KEY, limits=Limits(events=30), state=STATE),
@@ -180,6 +190,7 @@ def test_state_of_a_newer_version_keeps_all_that_this_one_knows() -> None:
     assert newer.progress == STATE.progress
     assert newer.desired == STATE.desired
     assert newer.conditions == STATE.conditions
+    assert newer.control == STATE.control
     assert newer.failure == STATE.failure
 
 
@@ -243,8 +254,12 @@ def test_every_field_of_a_domain_class_on_the_wire_has_a_default_or_is_a_name() 
         Loaded: {"artifact"},
         Condition: {"type"},
         PackageKey: {"name"},
+        Good: {"revision", "artifact", "settings"},
+        Rejected: {"source", "settings"},
+        Held: {"step", "cause"},
     }
-    for cls in (Desired, Progress, Run, Teardown, Artifact, Source, Hook, Loaded, Condition, PackageKey):
+    policy = (Control, Good, Rejected, Held)
+    for cls in (Desired, Progress, Run, Teardown, Artifact, Source, Hook, Loaded, Condition, PackageKey, *policy):
         assert is_dataclass(cls)
         schema = TypeAdapter(cls).json_schema()
         assert set(schema.get("required", [])) == names.get(cls, set()), cls.__name__

@@ -71,7 +71,10 @@ class Site:
                 templates=templates,
                 settings=SETTINGS,
                 hooks={
-                    "note.sh": self._hook("onStartup: 1\nbeforeHelm: 1", f"echo {version} >> {self.journal}"),
+                    "note.sh": self._hook(
+                        "onStartup: 1\nbeforeHelm: 1",
+                        f"while [ -e {folder}/hold-{version} ]; do sleep 0.05; done; echo {version} >> {self.journal}",
+                    ),
                     "after.sh": self._hook("afterHelm: 1", "exit 3" if version == HOOK else "true"),
                 },
             )
@@ -322,6 +325,23 @@ async def test_a_hold_outlives_temporal(installation: Installation, tmp_path: Pa
     await installation.delete("lost")
     await installation.gone("lost")
     assert await revisions(installation, "lost") == []
+
+
+async def test_a_worker_that_dies_on_the_way_back_is_not_missed(installation: Installation, tmp_path: Path) -> None:
+    site = Site(installation, "killed", tmp_path)
+    await site.wants("1.0.0", "rollback", 1, greeting="hi")
+    await site.ready("1.0.0")
+    (tmp_path / "hold-1.0.0").touch()
+    await site.wants(JOB, "rollback", 1, greeting="ho")
+    obj = await site.rests("RollingBack", step="Startup hooks/note.sh")
+    assert condition(obj, "Ready")["reason"] == "RollingBack"
+    installation.kill()
+    (tmp_path / "hold-1.0.0").unlink()
+    installation.start()
+    obj = await site.rests("RolledBack", version="1.0.0")
+    assert await site.stands() == {"version": "1.0.0", "greeting": "hi"}
+    assert obj["status"]["release"]["revision"] == 3, "one release of each"
+    assert obj["status"]["rejected"]["version"] == JOB
 
 
 async def _lose(installation: Installation, name: str) -> None:

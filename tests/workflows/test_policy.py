@@ -12,10 +12,11 @@ from workflows.life import ORDER, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
-from windlass.contracts.lifecycle import PauseOrder, ResumeOrder, RollbackOrder
+from windlass.contracts.lifecycle import Limits, PauseOrder, ResumeOrder, RollbackOrder
 from windlass.contracts.objects import Condition, PackageStatus
+from windlass.contracts.steps import HookRequest
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.lifecycle import OnFailure
+from windlass.domain.lifecycle import OnFailure, Step
 from windlass.domain.package import Binding
 
 pytestmark = pytest.mark.stack
@@ -112,6 +113,18 @@ async def test_the_way_back_is_tried_until_it_ends(life: Life) -> None:
     await life.change(source=source("2"))
     assert (await life.rests("RolledBack")).version == "1"
     assert releases(life) == ["upgrade_release 2:s1", *["upgrade_release 1:s1"] * 4]
+
+
+async def test_failures_with_other_settings_do_not_count(life: Life) -> None:
+    await good(life, OnFailure.ROLLBACK, attempts=2)
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    hold = life.world.hold("helm.upgrade_release")
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    await life.change(settings="s2")
+    await hold.started.wait()
+    await life.change(settings="s3")
+    assert (await life.rests()).settings == "s3"
+    assert releases(life) == [f"upgrade_release 1:{settings}" for settings in ("s2", "s2", "s3", "s3")]
 
 
 async def test_the_platforms_failures_send_nothing_back(life: Life) -> None:
@@ -309,3 +322,34 @@ async def test_a_cancelled_deletion_hook_can_be_skipped(life: Life) -> None:
     assert (await life.lifecycles.skip(life.key, ORDER)).accepted
     assert await life.ended() is WorkflowExecutionStatus.COMPLETED
     assert "uninstall_release" in life.world.steps()
+
+
+async def test_what_is_known_of_failures_is_handed_over(life: Life) -> None:
+    life.limits = Limits(events=30)
+    await good(life, OnFailure.ROLLBACK)
+    first = (await life.handle.describe()).run_id
+    await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("uninstall",)))
+    life.world.fail("helm.upgrade_release", BROKEN)
+    await life.change(source=source("2"))
+    await life.rests("RolledBack")
+    for _ in range(4):
+        await life.change(abandon=False)
+        await life.rests("RolledBack")
+    assert (await life.handle.describe()).run_id != first
+    assert (await life.status()).control.breakpoints == (Step.UNINSTALL_RELEASE,)
+    assert releases(life) == ["upgrade_release 2:s1", "upgrade_release 1:s1"]
+    assert told(life).rejected is not None
+    assert (await life.lifecycles.retry(life.key, ORDER)).accepted
+    assert (await life.rests()).version == "2"
+
+
+async def test_a_hook_that_a_rollback_stops_does_not_lend_its_run_to_another(life: Life) -> None:
+    life.world.hooks = (hook("hooks/a", Binding.BEFORE_HELM),)
+    await good(life, OnFailure.RETRY)
+    hold = life.world.hold("hook.run")
+    await life.change(source=source("2"))
+    await hold.started.wait()
+    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
+    await life.rests("RolledBack")
+    runs = [one.run_id for one in life.world.requests if isinstance(one, HookRequest)]
+    assert len(runs) == len(set(runs)) == 3
