@@ -66,6 +66,8 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         ui=context.ui,
         metrics_address=context.metrics_address,
         limits=Limits(events=context.continue_after_events),
+        packages=context.package_limits,
+        fetch=context.fetch_limits,
     )
     code = uvloop.run(
         run(
