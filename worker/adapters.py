@@ -110,7 +110,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
-        packages = PackageStore(settings.data_dir / "packages")
+        packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
         records = RecordStore(kube, keyring.digest_key)
         yield Adapters(
             kube=kube,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from windlass.adapters.packages.entries import Limits as PackageLimits
+from windlass.adapters.packages.transport import FetchLimits
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
 
@@ -33,6 +35,8 @@ class Settings:
         activities: activities at a time; hooks and Helm operations among them.
         workflow_tasks: workflow tasks at a time.
         metrics_address: ``HOST:PORT`` of metrics and health; port 0 takes a free one.
+        packages: what a package may at most be.
+        fetch: what a package repository may take.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -50,4 +54,6 @@ class Settings:
     activities: int = 100
     workflow_tasks: int = 10
     metrics_address: str = "127.0.0.1:0"
+    packages: PackageLimits = field(default_factory=PackageLimits)
+    fetch: FetchLimits = field(default_factory=FetchLimits)
     resync: float = 600.0

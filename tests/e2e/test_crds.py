@@ -124,6 +124,9 @@ async def test_invalid_applications_are_refused_with_words(api: Api, obj: dict[s
     assert message in answer["message"]
 
 
+COSIGN = {"provider": "cosign", "key": {"secretRef": {"name": "cosign"}}}
+
+
 @pytest.mark.parametrize(
     ("spec", "status", "message"),
     [
@@ -131,7 +134,16 @@ async def test_invalid_applications_are_refused_with_words(api: Api, obj: dict[s
         ({"kind": "file"}, 422, "spec.file is required"),
         ({"kind": "file", "file": {"path": "packages"}}, 422, "must be an absolute path"),
         ({"kind": "file", "file": {"path": "/srv/../etc"}}, 422, "without '..'"),
-        ({"kind": "oci"}, 422, "spec.kind"),
+        ({"kind": "ftp"}, 422, "spec.kind"),
+        ({"kind": "oci"}, 422, "spec.oci is required"),
+        ({"kind": "oci", "oci": {"url": "oci://host:5000/a/b", "insecure": True}}, 201, ""),
+        ({"kind": "oci", "oci": {"url": "https://host/a"}}, 422, "spec.oci.url"),
+        ({"kind": "helm", "helm": {"url": "https://host/charts", "secretRef": {"name": "login"}}}, 201, ""),
+        ({"kind": "helm", "helm": {"url": "http://host/charts"}}, 422, "must be https unless insecure"),
+        ({"kind": "helm", "helm": {"url": "https://user:password@host"}}, 422, "spec.helm.url"),
+        ({"kind": "http", "http": {"url": "https://host/{package}/{version}.tgz"}}, 201, ""),
+        ({"kind": "http", "http": {"url": "https://host"}, "verify": COSIGN}, 422, "for kind oci only"),
+        ({"kind": "oci", "oci": {"url": "oci://host/a"}, "verify": COSIGN}, 201, ""),
     ],
 )
 async def test_repositories(api: Api, spec: dict[str, Any], status: int, message: str) -> None:

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ from windlass.domain.ids import DEFAULT_INSTALLATION
 if TYPE_CHECKING:
     from temporalio.client import Client
 
+    from windlass.adapters.packages.entries import Limits as PackageLimits
+    from windlass.adapters.packages.transport import FetchLimits
     from windlass.contracts.lifecycle import Pool
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
 POOLS = "WINDLASS_POOLS"
+MAX_ARCHIVE = "WINDLASS_MAX_ARCHIVE_MIB"
+MAX_PACKAGE = "WINDLASS_MAX_PACKAGE_MIB"
+MAX_FILES = "WINDLASS_MAX_PACKAGE_FILES"
+MAX_FETCH = "WINDLASS_MAX_FETCH_SECONDS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -193,6 +199,27 @@ class Context:
     def continue_after_events(self) -> int:
         """After how many events a lifecycle's run hands over to the next."""
         return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
+
+    @property
+    def package_limits(self) -> PackageLimits:
+        """What a package may at most be; archives and files in MiB."""
+        from windlass.adapters.packages.entries import Limits
+
+        usual = Limits()
+        return replace(
+            usual,
+            packed=_number(self.environ, MAX_ARCHIVE, usual.packed >> 20) << 20,
+            unpacked=_number(self.environ, MAX_PACKAGE, usual.unpacked >> 20) << 20,
+            entries=_number(self.environ, MAX_FILES, usual.entries),
+        )
+
+    @property
+    def fetch_limits(self) -> FetchLimits:
+        """What a package repository may take; the time of one request in seconds."""
+        from windlass.adapters.packages.transport import FetchLimits
+
+        usual = FetchLimits()
+        return replace(usual, total=float(_number(self.environ, MAX_FETCH, int(usual.total))))
 
     @asynccontextmanager
     async def lifecycles(self, role: str = "cli") -> AsyncGenerator[PackageLifecycles]:

@@ -80,6 +80,8 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         # Where others do the work there is still what was begun before, and hooks need no Helm.
         helm_children=1 if role in {Role.WORKFLOWS, Role.HOOKS} else Settings.helm_children,
         metrics_address=context.metrics_address,
+        packages=context.package_limits,
+        fetch=context.fetch_limits,
     )
     code = uvloop.run(run(settings, context.temporal, context.keyring, parts))
     sys.stdout.flush()
