@@ -6,6 +6,7 @@ from temporalio import activity
 
 from windlass.activities.inputs import read_inputs
 from windlass.contracts.control import control_of
+from windlass.contracts.drift import policy_of
 from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
@@ -53,7 +54,7 @@ class ObserveActivities:
             delete_on_disable=package.spec.delete_on_disable,
             on_failure=policy.on_failure,
             attempts=policy.attempts or ATTEMPTS,
-            drift=package.spec.drift_policy,
+            drift=policy_of(package.spec.drift, package.spec.maintenance),
         )
         restored = await self._restored(request, package) if request.restore else None
         return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)

@@ -20,7 +20,7 @@ import structlog
 
 from windlass.activities.drift import compare, foreign
 from windlass.adapters.kube.reflector import Listed, list_and_watch
-from windlass.contracts.drift import DriftSpec
+from windlass.contracts.drift import DriftSpec, policy_of
 from windlass.contracts.lifecycle import ReleaseDrifted
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain import drift
@@ -218,7 +218,7 @@ class DriftMonitor:
         self._objects[key] = obj
         status = obj.status
         release = status.release if status else None
-        policy = obj.spec.drift_policy
+        policy = policy_of(obj.spec.drift, obj.spec.maintenance)
         ceases = obj.spec.suspend or obj.metadata.deletion_timestamp is not None or not self._serves(key)
         if status is None or release is None or not release.revision or ceases or policy.mode is Mode.OFF:
             self._drop(key)

@@ -72,6 +72,11 @@ class DriftSpec(KubeModel):
         )
 
 
+def policy_of(drift: DriftSpec | None, maintenance: str | None) -> Policy:
+    """Return what is to be done about drift, from ``spec.drift`` and ``spec.maintenance``."""
+    return (drift or DriftSpec()).policy(maintenance=maintenance is not None)
+
+
 class DriftDifference(KubeModel):
     """One thing that is not as the release's manifest says; never a value."""
 

@@ -14,7 +14,6 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
 from windlass.contracts.drift import DriftSpec, DriftStatus
-from windlass.domain.drift import Policy
 from windlass.domain.errors import Actor
 from windlass.domain.ids import (
     API_VERSION,
@@ -234,11 +233,6 @@ class PackageSpec(KubeModel):
         if self.timeouts is None or self.timeouts.readiness is None:
             return READINESS_TIMEOUT_SECONDS
         return seconds(self.timeouts.readiness)
-
-    @property
-    def drift_policy(self) -> Policy:
-        """What is to be done about drift."""
-        return (self.drift or DriftSpec()).policy(maintenance=self.maintenance is not None)
 
 
 # -- packages: what Windlass writes ----------------------------------------------------------------------------------
