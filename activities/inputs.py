@@ -47,6 +47,8 @@ class Inputs:
             f"{index} {_where(reference.entry)} {reference.entry.target_path or ''}": reference.text
             for index, reference in enumerate(self.references)
         }
+        if (version := self.object.spec.settings_version) is not None:
+            texts["version"] = version
         return settings_digest(self.object.spec.settings, texts, key)
 
     def seen(self, key: bytes) -> SeenStatus:

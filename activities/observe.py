@@ -53,6 +53,7 @@ class ObserveActivities:
             delete_on_disable=package.spec.delete_on_disable,
             on_failure=policy.on_failure,
             attempts=policy.attempts or ATTEMPTS,
+            drift=package.spec.drift_policy,
         )
         restored = await self._restored(request, package) if request.restore else None
         return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)

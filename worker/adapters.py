@@ -24,7 +24,7 @@ from windlass.adapters.packages.store import PackageStore
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
-from windlass.ports.hooks import HookAccess, HookPatchers, Hooks
+from windlass.ports.hooks import EnabledScripts, HookAccess, HookPatchers, Hooks
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
@@ -41,8 +41,10 @@ class Adapters:
         kube: for objects, status and state Secrets.
         events: records Kubernetes Events.
         helm: Helm operations in warm child processes.
+        drift: compares the objects of a release with its manifest, and puts back what was changed.
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
+        scripts: asks modules whether they are enabled.
         access: makes the identity that hooks act as.
         jq: runs the filters of hooks.
         hook_metrics: what hooks measure; a collector for Prometheus.
@@ -56,8 +58,10 @@ class Adapters:
     kube: Kube
     events: EventLog
     helm: Helm
+    drift: Kube
     readiness: Readiness
     hooks: Hooks
+    scripts: EnabledScripts
     access: HookAccess
     jq: Jq
     hook_metrics: HookMetricsCollector
@@ -94,6 +98,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
         releases = await client("helm", 500)
         objects = await client("hooks", 50)
         awaited = await client("readiness", 500)
+        compared = await client("drift", 100)
         helm = await stack.enter_async_context(
             HelmClient(
                 kube=releases,
@@ -111,8 +116,10 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             kube=kube,
             events=KubeEventLog(kube),
             helm=helm,
+            drift=compared,
             readiness=KubeReadiness(awaited),
             hooks=hooks,
+            scripts=hooks,
             access=KubeHookAccess(objects, role=settings.hook_role),
             jq=jq,
             hook_metrics=HookMetricsCollector(),

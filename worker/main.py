@@ -8,22 +8,24 @@ import hashlib
 import re
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, cast
 
 import structlog
+from temporalio.client import Client
+from temporalio.service import RPCError
 
 from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
-from windlass.temporal import telemetry
+from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
 from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
-from windlass.worker.process import WATCHER, WORKER, Process
+from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
@@ -34,8 +36,8 @@ EXIT_FAILED: Final = 1
 _log = structlog.stdlib.get_logger(__name__)
 
 
-async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, work: bool, watch: bool) -> int:
-    """Run the worker, the watcher, or both until SIGINT or SIGTERM; return the exit code.
+async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, parts: Collection[str]) -> int:
+    """Run ``parts`` (worker, watcher, helm, hooks) until SIGINT or SIGTERM; return the exit code.
 
     0 after an orderly stop, 1 when something could not be started or gave up.
     """
@@ -46,12 +48,16 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, *, w
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        with _claimed(settings, work=work, watch=watch) as identity:
-            role = WORKER if work else WATCHER
+        with _claimed(settings, parts) as identity:
+            role = next(part for part in (WORKER, *POOLS, WATCHER) if part in parts)
             async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
-                if work:
+                if WORKER in parts:
                     group.create_task(_persist(WORKER, partial(process.work, stop), stop, process.metrics))
-                if watch:
+                for pool in POOLS:
+                    if pool in parts:
+                        part = partial(process.serve_pool, pool, stop)
+                        group.create_task(_persist(pool, part, stop, process.metrics))
+                if WATCHER in parts:
                     group.create_task(_persist(WATCHER, process.watch, stop, process.metrics))
     except* WindlassError as errors:
         failed = [str(error) for error in _leaves(errors)]
@@ -71,10 +77,26 @@ async def _process(
     health.waits("temporal", "a connection")
     async with served(settings.metrics_address, metrics.registry, health, sdk_port):
         client = await connect(target, keyring=keyring, role=role, runtime=runtime)
+        await _registered(client)
         health.ready("temporal")
         yield Process(
             settings=settings, client=client, keyring=keyring, identity=identity, metrics=metrics, health=health
         )
+
+
+async def _registered(client: Client) -> None:
+    """See to it that the namespace has our search attributes.
+
+    Raises:
+        PermanentError: as `search_attributes.ensure`.
+    """
+    try:
+        added = await search_attributes.ensure(client)
+    except RPCError as error:  # a server may keep its operator service to itself and have the attributes all the same
+        _log.warning("search attributes not checked", namespace=client.namespace, status=error.status.name)
+        return
+    if added:
+        _log.info("search attributes registered", namespace=client.namespace, added=added)
 
 
 async def _persist(
@@ -120,13 +142,13 @@ def _transient(error: BaseException) -> bool:
 
 
 @contextmanager
-def _claimed(settings: Settings, *, work: bool, watch: bool) -> Generator[str]:
+def _claimed(settings: Settings, parts: Collection[str]) -> Generator[str]:
     """Hold the data directory alone, and yield an identity that is the same after a restart.
 
     The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other
     process has it.
     """
-    part = "all" if work and watch else "worker" if work else "watcher"
+    part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
     path = settings.data_dir / f"{part}.lock"
     with path.open("w") as lock:
         try:

@@ -17,6 +17,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import held
 from windlass.adapters.kube.members import Members
 from windlass.adapters.kube.shard_table import ShardTable
+from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
@@ -24,8 +25,10 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
-from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector
+from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
+from windlass.worker.pools import OperationGuard, pool_worker, run_until
+from windlass.worker.registration import activities
 from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
@@ -34,6 +37,7 @@ from windlass.worker.watcher import Watcher
 
 WORKER: Final = "worker"
 WATCHER: Final = "watcher"
+POOLS: Final[tuple[Pool, ...]] = ("helm", "hooks")
 
 STOP_LIMIT: Final = 12.0
 """Seconds after which an orderly stop ends with work still in flight, well before a kubelet's 30 s: an API server that
@@ -99,6 +103,24 @@ class Process:
             )
             await _limited(keeper.run(stop), stop)
 
+    async def serve_pool(self, pool: Pool, stop: asyncio.Event, serving: asyncio.Event) -> None:
+        """Do one kind of work for all shards; no Lease is needed, since each operation holds one of its own."""
+        settings = self.settings
+        self.health.waits(pool, "the cluster")
+        async with AsyncExitStack() as stack:
+            kube = await stack.enter_async_context(self._kube(pool))
+            await _ensure_namespace(kube, settings.namespace)
+            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            serving.set()
+            self.metrics.registry.register(adapters.hook_metrics)
+            stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
+            methods = activities(adapters, settings, self.keyring)
+            guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity)
+            worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
+            self.health.ready(pool)
+            _log.info("pool started", installation=settings.installation, pool=pool)
+            await run_until(worker, stop)
+
     async def watch(self, serving: asyncio.Event) -> None:
         """Watch while holding the watcher's Lease; who waits for it stands by."""
         del serving  # a watcher is cancelled when it is to stop: it has nothing to finish
@@ -112,7 +134,11 @@ class Process:
                 watcher = Watcher(
                     kube=kube,
                     lifecycles=PackageLifecycles(
-                        self.client, installation=settings.installation, shards=shards, limits=settings.limits
+                        self.client,
+                        installation=settings.installation,
+                        shards=shards,
+                        limits=settings.limits,
+                        pools=settings.pools,
                     ),
                     installation=settings.installation,
                     digest_key=self.keyring.digest_key,

@@ -9,12 +9,14 @@ from typing import Any, Final
 from windlass.activities.catalog import CatalogActivities
 from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.discovery import HookDiscovery
+from windlass.activities.drift import DriftActivities
 from windlass.activities.event_hooks import EventHookActivities
 from windlass.activities.helm import HelmActivities
 from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.packages import PackageActivities
+from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
 from windlass.ports.watches import HookWatches
 from windlass.temporal.keyring import Keyring
@@ -53,7 +55,14 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         packages=adapters.packages,
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
+        jq=adapters.jq,
         contents=adapters.contents,
+    )
+    settled = SettingsActivities(
+        kube=adapters.kube,
+        contents=adapters.contents,
+        jq=adapters.jq,
+        scripts=adapters.scripts,
         digest_key=keyring.digest_key,
     )
     cleaning = CleaningActivities(
@@ -87,6 +96,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
     status = StatusActivities(adapters.kube, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -96,10 +106,11 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             package.download,
             package.install,
             package.load,
-            package.apply_settings,
+            settled.apply_settings,
             cleaning.clean_up,
             event.watch,
             event.unwatch,
+            drift.check,
             status.write,
             catalog.scan,
             catalog.report_failure,

@@ -10,8 +10,10 @@ from typing import Protocol
 from temporalio.client import Client
 
 from windlass.domain.ids import PackageKey, shard_of, task_queue
+from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
+from windlass.worker.drift import DriftService
 from windlass.worker.settings import Settings
 
 
@@ -54,5 +56,7 @@ class ShardService(Protocol):
 
 def services(adapters: Adapters, client: Client, settings: Settings, keyring: Keyring) -> Sequence[ShardService]:
     """Make the services of this process."""
-    del adapters, client, settings, keyring
-    return ()
+    del keyring
+    # It tells lifecycles that run, and starts none: the number of shards does not matter.
+    lifecycles = PackageLifecycles(client, installation=settings.installation)
+    return (DriftService(kube=adapters.drift, helm=adapters.helm, lifecycles=lifecycles),)

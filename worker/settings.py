@@ -8,7 +8,7 @@ from typing import Final
 
 from windlass.adapters.packages.entries import Limits as PackageLimits
 from windlass.adapters.packages.transport import FetchLimits
-from windlass.contracts.lifecycle import Limits
+from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
 
 DEFAULT_SHARDS: Final = 8
@@ -30,6 +30,7 @@ class Settings:
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
         limits: when a lifecycle hands over to its next run.
         hook_role: ClusterRole that bounds what hooks may do in their package's namespace.
+        pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
         workflow_tasks: workflow tasks at a time.
@@ -48,6 +49,7 @@ class Settings:
     ui: str = ""
     limits: Limits = field(default_factory=Limits)
     hook_role: str = "windlass-hooks"
+    pools: tuple[Pool, ...] = ()
     helm_children: int = 4
     activities: int = 100
     workflow_tasks: int = 10

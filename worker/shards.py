@@ -154,7 +154,9 @@ class ShardKeeper:
             return False
         _log.info("shards taken", shards=sorted(ours), **({"lost": sorted(lost)} if lost else {}))
         self._metrics.takeovers.inc(sum(table.owners.get(shard) in lost - earlier for shard in ours))
-        await self._members.bury(lost - earlier)
+        # Whoever takes the last shard of a lost process buries it: without its Lease the others would wait anew.
+        after = self._table.current
+        await self._members.bury(lost - earlier - set(after.owners.values() if after else ()))
         return True
 
     def _begin(self, group: asyncio.TaskGroup, shard: int, count: int) -> None:

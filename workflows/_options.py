@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
+from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
-from windlass.domain.errors import Reason
+with workflow.unsafe.imports_passed_through():
+    from windlass.contracts.lifecycle import LifecycleState, Pool
+    from windlass.domain.errors import Reason
+    from windlass.domain.ids import PackageKey, pool_queue
 
 HEARTBEAT: Final = timedelta(seconds=4)
 STATUS_DELAY: Final = 1.0
@@ -35,12 +39,13 @@ class LocalOptions(TypedDict):
 
 
 class RemoteOptions(TypedDict):
-    """Options of a remote activity."""
+    """Options of a remote activity; without a task queue it goes to the worker that runs the workflow."""
 
     start_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
     cancellation_type: ActivityCancellationType
+    task_queue: NotRequired[str]
 
 
 _BLIPS = RetryPolicy(
@@ -100,9 +105,22 @@ HELM_CHANGE: Final[RemoteOptions] = {
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
+DRIFT_CHECK: Final[RemoteOptions] = {
+    # Two requests for each object, three where something is put back.
+    "start_to_close_timeout": timedelta(minutes=10),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
 HOOK_RUN: Final[RemoteOptions] = {
     "start_to_close_timeout": MAX_HOOK,
     "heartbeat_timeout": HEARTBEAT,
     "retry_policy": _ONCE,
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
+
+
+def in_pool(options: RemoteOptions, key: PackageKey, state: LifecycleState, pool: Pool) -> RemoteOptions:
+    """Return ``options``, with the pool's task queue if the installation has such a pool."""
+    return {**options, "task_queue": pool_queue(key.installation, pool)} if pool in state.pools else options

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING
+from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING, in_pool
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
+    from windlass.activities.drift import DriftActivities
     from windlass.activities.event_hooks import EventHookActivities
     from windlass.activities.helm import HelmActivities
     from windlass.activities.hooks import HookActivities
     from windlass.activities.packages import PackageActivities
+    from windlass.activities.settings import SettingsActivities
     from windlass.contracts.lifecycle import LifecycleState
     from windlass.contracts.objects import ReleaseStatus
     from windlass.contracts.steps import (
         DownloadRequest,
+        DriftRequest,
         FinalizerRequest,
         HookRequest,
         InstallRequest,
@@ -28,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
         UnwatchRequest,
         WatchRequest,
     )
+    from windlass.domain.drift import held
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load
     from windlass.domain.package import Artifact, Hook
@@ -36,7 +40,16 @@ with workflow.unsafe.imports_passed_through():
 WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
 """Steps that change what is known and nothing in the world."""
 
-REMOTE = frozenset({Step.DOWNLOAD, Step.RESOLVE, Step.UPGRADE_RELEASE, Step.UNINSTALL_RELEASE, *BINDING_OF})
+REMOTE = frozenset(
+    {
+        Step.DOWNLOAD,
+        Step.RESOLVE,
+        Step.CHECK_DRIFT,
+        Step.UPGRADE_RELEASE,
+        Step.UNINSTALL_RELEASE,
+        *BINDING_OF,
+    }
+)
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
 
 
@@ -73,12 +86,14 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(record=ended.record)
         case Step.UPGRADE_RELEASE:
             return await _upgrade_release(key, state)
+        case Step.CHECK_DRIFT:
+            return await _check_drift(key, state)
         case Step.UNINSTALL_RELEASE:
             gone = await workflow.execute_activity_method(
                 HelmActivities.uninstall_release,
                 UninstallRequest(key=key, uid=progress.owner, record=state.record),
                 summary="uninstall and wait until the objects are gone",
-                **HELM_CHANGE,
+                **in_pool(HELM_CHANGE, key, state, "helm"),
             )
             return Performed(record=gone.record, note=f"release removed, {gone.objects} objects gone")
         case Step.CLEAN_UP:
@@ -118,8 +133,12 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         restore=target.mark if target else "",
     )
-    applied = await workflow.execute_local_activity_method(PackageActivities.apply_settings, request, **LOADING)
-    return Performed(result=Result(settings=applied.settings, values=applied.values), record=applied.record)
+    applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
+    return Performed(
+        result=Result(settings=applied.settings, values=applied.values, disabled=applied.disabled),
+        record=applied.record,
+        note=f"disabled by its own script: {applied.disabled}" if applied.disabled else "",
+    )
 
 
 async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
@@ -149,7 +168,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         HelmActivities.upgrade_release,
         request,
         summary=f"{content.source.package} {content.exact}",
-        **HELM_CHANGE,
+        **in_pool(HELM_CHANGE, key, state, "helm"),
     )
     release = ReleaseStatus(name=made.name, namespace=key.target_namespace, revision=made.revision or None)
     healed = f", after {made.healed}" if made.healed else ""
@@ -160,6 +179,20 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         release=release if made.name else None,
         note=note,
     )
+
+
+async def _check_drift(key: PackageKey, state: LifecycleState) -> Performed:
+    request = DriftRequest(
+        key=key,
+        uid=state.progress.owner,
+        revision=(state.release.revision or 0) if state.release else 0,
+        correct=state.desired.drift.corrects,
+        held=tuple(held(state.drift.corrections, workflow.time())),
+    )
+    found = await workflow.execute_activity_method(
+        DriftActivities.check, request, summary=state.desired.drift.mode.value, **DRIFT_CHECK
+    )
+    return Performed(record=state.record, drift=found)
 
 
 async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleState) -> Performed:
@@ -174,7 +207,10 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         record=state.record,
     )
     ran = await workflow.execute_activity_method(
-        HookActivities.run, request, summary=f"{BINDING_OF[step.step].value}: {hook.path}", **HOOK_RUN
+        HookActivities.run,
+        request,
+        summary=f"{BINDING_OF[step.step].value}: {hook.path}",
+        **in_pool(HOOK_RUN, key, state, "hooks"),
     )
     return Performed(result=Result(values=ran.values), record=ran.record or state.record)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from windlass.workflows import _drift as drift
 from windlass.workflows import _orders as orders
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
@@ -27,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         DESIRED_CHANGED,
         HOOK_EVENTS,
         PACKAGE_LIFECYCLE,
+        RELEASE_DRIFTED,
         DesiredChanged,
         DumpView,
         HookEvents,
@@ -36,6 +38,7 @@ with workflow.unsafe.imports_passed_through():
         OrderResult,
         PauseOrder,
         QueuesView,
+        ReleaseDrifted,
         ResumeOrder,
         RollbackOrder,
         StatusView,
@@ -89,6 +92,7 @@ class PackageLifecycleWorkflow:
     async def _live(self) -> None:
         while True:
             await self._look()
+            self._state = drift.taken_in(self._state, workflow.time())
             step = self._decide()
             self._recorder.describe(self._state, step)
             if step.step is Step.FINISH:
@@ -103,8 +107,10 @@ class PackageLifecycleWorkflow:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     @workflow.signal(name=DESIRED_CHANGED)
-    def desired_changed(self, _message: DesiredChanged) -> None:
+    def desired_changed(self, message: DesiredChanged) -> None:
         """Something about the object or what it references is new: look again."""
+        if message.pools is not None:
+            self._set(pools=message.pools)
         self._stale = True
         self._look_at = 0.0
         self._signals += 1
@@ -114,6 +120,13 @@ class PackageLifecycleWorkflow:
         """Something waits in a mailbox for hooks that follow objects."""
         self._signals += 1
         self._hooks.signalled(events)
+
+    @workflow.signal(name=RELEASE_DRIFTED)
+    def release_drifted(self, message: ReleaseDrifted) -> None:
+        """Somebody else has deleted or changed objects of the release: see to it when nothing else is done."""
+        self._signals += 1
+        if self._observed:
+            self._state = drift.taken_in(drift.told(self._state, message), workflow.time())
 
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
@@ -262,6 +275,8 @@ class PackageLifecycleWorkflow:
             until.append(self._look_at)
         if step.hold is Hold.BACKOFF and self._state.failure:
             until.append(self._state.failure.next_try)
+        if self._state.drift.again_at:
+            until.append(self._state.drift.again_at)
         await self._wait(
             lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(), until
         )
@@ -363,7 +378,8 @@ class PackageLifecycleWorkflow:
 
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
-        self._state, look_again = moves.folded(self._state, step, started, performed, workflow.time())
+        state, look_again = moves.folded(self._state, step, started, performed, workflow.time())
+        self._state = drift.folded(state, step, performed, workflow.time())
         self._stale = self._stale or look_again
         self._hooks.opened(performed.queues)
 

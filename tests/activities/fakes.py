@@ -23,7 +23,7 @@ from windlass.domain.patch_operations import Bounds
 from windlass.domain.readiness import Progress
 from windlass.ports.events import EventNote
 from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
-from windlass.ports.hooks import HookOutput, HookRun
+from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
 from windlass.ports.kube import Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
 from windlass.ports.watches import EventRun
@@ -282,6 +282,18 @@ class FakeWatches:
 
 
 @dataclass
+class FakeScripts:
+    """Answers for every module's script."""
+
+    verdict: Verdict = field(default_factory=lambda: Verdict(enabled=True))
+    runs: list[EnabledRun] = field(default_factory=list[EnabledRun])
+
+    async def ask(self, run: EnabledRun) -> Verdict:
+        self.runs.append(run)
+        return self.verdict
+
+
+@dataclass
 class FakeAccess:
     accounts: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
@@ -353,6 +365,7 @@ class Bench:
     watches: FakeWatches = field(default_factory=FakeWatches)
     access: FakeAccess = field(default_factory=FakeAccess)
     patchers: FakePatchers = field(default_factory=FakePatchers)
+    scripts: FakeScripts = field(default_factory=FakeScripts)
     metrics: HookMetricsCollector = field(default_factory=HookMetricsCollector)
     events: FakeEvents = field(default_factory=FakeEvents)
     clock: FakeClock = field(default_factory=FakeClock)

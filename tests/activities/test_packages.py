@@ -8,6 +8,7 @@ from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, pack
 from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
+from windlass.activities.settings import SettingsActivities
 from windlass.contracts.record import RevisionRecord
 from windlass.contracts.steps import (
     DownloadRequest,
@@ -20,6 +21,7 @@ from windlass.contracts.steps import (
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import FINALIZER, hook_account_name
 from windlass.domain.package import Artifact
+from windlass.ports.hooks import Verdict
 from windlass.ports.kube import Object, ObjectRef
 
 
@@ -28,8 +30,14 @@ def activities(bench: Bench) -> PackageActivities:
         kube=bench.kube,
         packages=bench.packages,
         discovery=HookDiscovery(bench.hooks, bench.jq),
+        jq=bench.jq,
         contents=bench.contents,
-        digest_key=DIGEST_KEY,
+    )
+
+
+def settings(bench: Bench) -> SettingsActivities:
+    return SettingsActivities(
+        kube=bench.kube, contents=bench.contents, jq=bench.jq, scripts=bench.scripts, digest_key=DIGEST_KEY
     )
 
 
@@ -165,7 +173,7 @@ async def apply(bench: Bench, **spec: Any) -> Any:
     uid = bench.application(**spec)["metadata"]["uid"]
     ref = bench.records.stored[KEY][1] if KEY in bench.records.stored else None
     request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, record=ref)
-    return await bench.run(activities(bench).apply_settings, request)
+    return await bench.run(settings(bench).apply_settings, request)
 
 
 async def test_settings_are_applied_and_kept() -> None:
@@ -228,7 +236,7 @@ async def test_settings_of_an_object_that_was_replaced_are_not_applied() -> None
     bench.application()
     request = SettingsRequest(key=KEY, uid="an-earlier-one", artifact=ARTIFACT)
     with pytest.raises(TransientError) as refused:
-        await bench.run(activities(bench).apply_settings, request)
+        await bench.run(settings(bench).apply_settings, request)
     assert refused.value.reason is Reason.API_CONFLICT
     assert bench.records.stored == {}
 
@@ -245,7 +253,7 @@ async def test_the_settings_of_a_good_release_are_brought_back_whatever_the_obje
     uid = bench.application(settings={"port": 0})["metadata"]["uid"]
     bench.records.put(uid=uid, settings={"port": 81}, settings_digest="s2", revisions=(kept,))
     request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, restore="sha256:1/s1")
-    found = await bench.run(activities(bench).apply_settings, request)
+    found = await bench.run(settings(bench).apply_settings, request)
     assert found.settings == good.settings
     assert found.values != good.values, "with what the hooks had patched"
     assert (bench.records.record.settings, bench.records.record.patches) == ({"port": 80}, kept.patches)
@@ -256,7 +264,7 @@ async def test_a_good_release_whose_settings_are_lost_says_so() -> None:
     await apply(bench, settings={"port": 80})
     request = SettingsRequest(key=KEY, uid="u1", artifact=ARTIFACT, restore="sha256:1/gone")
     with pytest.raises(PermanentError) as refused:
-        await bench.run(activities(bench).apply_settings, request)
+        await bench.run(settings(bench).apply_settings, request)
     assert refused.value.reason is Reason.REVISION_LOST
     assert "does not hold the settings of the good release of version 1.0.0" in str(refused.value)
     assert bench.records.record.settings == {"port": 80}
@@ -280,3 +288,17 @@ async def test_cleaning_up_drops_files_account_and_record_and_may_be_repeated() 
     for _ in range(2):
         await bench.run(cleaning.clean_up, PackageRequest(key=KEY))
     assert (bench.records.stored, bench.packages.installed, bench.access.accounts) == ({}, {}, set())
+
+
+async def test_a_modules_own_script_is_shown_the_values_and_its_no_is_passed_on() -> None:
+    bench = Bench()
+    bench.packages.package = package(enabled_script=True)
+    bench.scripts.verdict = Verdict(enabled=False, reason="not today")
+    assert (await apply(bench, settings={"port": 80})).disabled == "not today"
+    (run,) = bench.scripts.runs
+    assert (run.values["web"]["port"], run.config_values["web"]) == (80, {"port": 80})
+
+    bench.scripts.verdict = Verdict(enabled=False)
+    assert (await apply(bench, settings={"port": 81})).disabled == "the script 'enabled' says so"
+    bench.scripts.verdict = Verdict(enabled=True)
+    assert (await apply(bench, settings={"port": 82})).disabled == ""

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from architecture.tree import ROOT, tracked
 
-from windlass.contracts.objects import Application
+from windlass.contracts.objects import Application, Module
 from windlass.contracts.repositories import PackageRepository
 
-MODELS = {"Application": Application, "PackageRepository": PackageRepository}
+MODELS = {"Application": Application, "Module": Module, "PackageRepository": PackageRepository}
 TEMPLATES = re.compile(r"/templates/")
 MACHINE = re.compile(r"/root/|/work/|/home/(?!windlass\b)")
 
@@ -35,9 +35,10 @@ def test_yaml_parses(path: Path) -> None:
     assert documents(path) or path.read_text().strip() == "", "no document"
 
 
-@pytest.mark.parametrize(
-    "path", tracked("examples/applications/*.yaml", "examples/repositories/*.yaml"), ids=lambda path: path.name
-)
+OBJECTS = tracked("examples/applications/*.yaml", "examples/modules/*.yaml", "examples/repositories/*.yaml")
+
+
+@pytest.mark.parametrize("path", OBJECTS, ids=lambda path: path.name)
 def test_examples_are_objects_we_serve(path: Path) -> None:
     for document in documents(path):
         model = MODELS.get(document["kind"])
@@ -47,9 +48,9 @@ def test_examples_are_objects_we_serve(path: Path) -> None:
 
 
 def test_examples_name_packages_that_are_there() -> None:
-    for path in tracked("examples/applications/*.yaml"):
+    for path in OBJECTS:
         for document in documents(path):
-            if document["kind"] == "Application":
+            if document["kind"] in {"Application", "Module"}:
                 package = document["spec"]["package"]
                 folder = ROOT / "examples" / "packages" / package["name"] / package["version"]
                 assert (folder / "package.yaml").is_file(), f"{path.name}: {folder} is no package"

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from windlass.cli.context import METRICS_ADDRESS
+from windlass.cli.main import GROUPS
 from windlass.devstack import parts
 from windlass.temporal.search_attributes import as_flags
 
@@ -44,3 +46,27 @@ def test_nothing_is_reachable_from_outside_unless_asked(compose: dict[str, Any])
     published = [port for service in compose["services"].values() for port in service.get("ports", [])]
     assert published
     assert all(port.startswith("${TEMPORAL_BIND:-127.0.0.1}:") for port in published)
+
+
+def test_the_profile_runs_what_there_is(compose: dict[str, Any]) -> None:
+    ours = {name: one for name, one in compose["services"].items() if one.get("profiles") == ["windlass"]}
+    assert set(ours) == {"worker", "watcher"}
+    for service in ours.values():
+        assert service["command"][0] in GROUPS["Processes"]
+        assert (ROOT / service["build"]["dockerfile"]).exists()
+        named = {name for name in service["environment"] if name.startswith("WINDLASS_")}
+        assert named <= {METRICS_ADDRESS, "WINDLASS_KEYRING_FILE"}
+        assert {volume.split(":")[0] for volume in service["volumes"] if isinstance(volume, str)} <= set(
+            compose["volumes"]
+        )
+
+
+def test_the_image_is_made_of_pinned_ones() -> None:
+    bases = re.findall(r"^(?:FROM|COPY --from=)\s*(\S+:\S+)", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE)
+    assert len(bases) >= 3
+    assert all(re.search(r":\d+\.\d+\.\d+", base) for base in bases)
+
+
+def test_the_profile_stays_out_unless_asked_for(compose: dict[str, Any]) -> None:
+    plain = [name for name, one in compose["services"].items() if not one.get("profiles")]
+    assert not {other for name in plain for other in compose["services"][name].get("depends_on", {})} - set(plain)

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.domain.definition import parse_definition
+from windlass.domain.definition import check_kind, parse_definition
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import Kind
+from windlass.domain.package import Definition, ModuleGroup
 
 LEAST = {"type": "Application", "name": "webapp", "version": "1.0.0"}
 
@@ -71,6 +73,83 @@ def test_what_is_said_before_disabling(disable: dict[str, Any] | None, message: 
     assert parse_definition(LEAST | {"disable": disable}).disable_message == message
 
 
+def test_groups_of_modules() -> None:
+    members = [{"name": "ceph", "constraint": ">=1"}, {"name": "nfs"}]
+    group = {"name": "storage", "description": "one of", "modules": members}
+    definition = parse_definition(
+        LEAST | {"requirements": {"modules": {"anyOf": [group], "noneOf": [{"name": "old"}]}}}
+    )
+    assert definition.any_of == (ModuleGroup(name="storage", description="one of", modules={"ceph": ">=1", "nfs": ""}),)
+    assert definition.none_of == (ModuleGroup(name="old"),)
+
+
+def test_what_only_modules_say() -> None:
+    fields = {"weight": 10, "critical": True, "exclusiveGroup": "cni"}
+    module = parse_definition({**LEAST, "type": "Module", **fields})
+    assert (module.type, module.weight, module.critical, module.exclusive_group) == (Kind.MODULE, 10, True, "cni")
+    application = parse_definition(LEAST | fields)
+    assert (application.type, application.weight) == (Kind.APPLICATION, 0)
+    assert application.extra == fields
+
+
+def test_a_module_need_not_say_its_type() -> None:
+    assert parse_definition({"name": "ingress", "version": "1.0.0"}).type is Kind.MODULE
+
+
+def test_the_legacy_form() -> None:
+    definition = parse_definition(
+        {
+            "name": "ingress",
+            "weight": 402,
+            "stage": "Experimental",
+            "description": "Traffic.",
+            "requirements": {
+                "deckhouse": ">=1.60",
+                "bootstrapped": True,
+                "parentModules": {"cert-manager": ">=1.2", "prometheus": ">=2 !optional"},
+                "modules": {"cni": ""},
+            },
+        },
+        "module.yaml",
+    )
+    assert (definition.name, definition.version, definition.type) == ("ingress", "0.0.0", Kind.MODULE)
+    assert (definition.weight, definition.platform, definition.stage) == (402, ">=1.60", "Experimental")
+    assert definition.modules == {"cert-manager": ">=1.2", "cni": ""}
+    assert definition.optional_modules == {"prometheus": ">=2"}
+    assert definition.extra == {"description": "Traffic."}
+
+
+@pytest.mark.parametrize(
+    ("version", "read"), [("1.2.3", "1.2.3"), ("v1.2.3", "1.2.3"), ("latest", "0.0.0"), (None, "0.0.0")]
+)
+def test_the_version_of_a_legacy_module(version: str | None, read: str) -> None:
+    assert parse_definition({"name": "ingress", "version": version}, "module.yaml").version == read
+
+
+def test_faults_of_the_legacy_form_name_its_file() -> None:
+    with pytest.raises(PermanentError, match=r"^module\.yaml, requirements\.modules\.a: "):
+        parse_definition({"name": "ingress", "requirements": {"modules": {"a": "x y"}}}, "module.yaml")
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind", "fits"),
+    [
+        (Kind.MODULE, Kind.MODULE, True),
+        (None, Kind.MODULE, True),
+        (None, Kind.APPLICATION, True),
+        (Kind.MODULE, Kind.APPLICATION, False),
+        (Kind.APPLICATION, Kind.MODULE, False),
+    ],
+)
+def test_a_package_is_installed_by_its_own_kind(type_: Kind | None, kind: Kind, fits: bool) -> None:
+    definition = Definition(name="a", version="1.0.0", type=type_)
+    if fits:
+        check_kind(definition, kind)
+        return
+    with pytest.raises(PermanentError, match=f"the package is of type {type_}, the object of kind {kind}"):
+        check_kind(definition, kind)
+
+
 def test_the_platform_has_two_names() -> None:
     assert parse_definition(LEAST | {"requirements": {"platform": ">=1"}}).platform == ">=1"
 
@@ -100,7 +179,15 @@ def test_the_platform_has_two_names() -> None:
         ({"requirements": {"kubernetes": {"constraint": "?"}}}, "requirements.kubernetes.constraint", "'?'"),
         ({"requirements": {"modules": {"a": 1}}}, "requirements.modules.a", "is a number"),
         ({"requirements": {"modules": {"a": "x y"}}}, "requirements.modules.a", "not understood"),
-        ({"requirements": {"modules": {"anyOf": []}}}, "requirements.modules.anyOf", "not served"),
+        ({"requirements": {"modules": {"anyOf": [1]}}}, "requirements.modules.anyOf[0]", "is a number"),
+        (
+            {"requirements": {"modules": {"noneOf": [{"modules": [{"name": "a", "constraint": "x y"}]}]}}},
+            "requirements.modules.noneOf[0].modules[0].constraint",
+            "not understood",
+        ),
+        ({"type": "Module", "weight": -1}, "weight", "is a number"),
+        ({"type": "Module", "critical": "yes"}, "critical", "is text"),
+        ({"requirements": {"parentModules": {}}}, "requirements.parentModules", "not known"),
         ({"requirements": {"modules": {"mandatory": [1]}}}, "requirements.modules.mandatory[0]", "is a number"),
         ({"requirements": {"modules": {"mandatory": [{}]}}}, "requirements.modules.mandatory[0].name", "missing"),
         ({"requirements": {"modules": {"mandatory": [], "x": ""}}}, "requirements.modules.x", "not known"),

@@ -47,6 +47,7 @@ def test_a_new_version_knows_nothing_about_its_running() -> None:
         "ReadyInCluster": ("Unknown", "Pending"),
         "SettingsValid": ("Unknown", "Pending"),
         "WaitConverge": ("Unknown", "Pending"),
+        "InSync": ("Unknown", "Pending"),
     }
 
 
@@ -108,6 +109,7 @@ def test_steps_that_say_nothing_when_they_begin(step: Step) -> None:
                 "ReadyInRuntime": ("Unknown", "Stopped"),
                 "HooksProcessed": ("Unknown", "Stopped"),
                 "WaitConverge": ("Unknown", "Stopped"),
+                "InSync": ("Unknown", "Stopped"),
             },
         ),
         (

@@ -20,7 +20,6 @@ from windlass.domain.patch_operations import (
     despite_failure,
     parse_operations,
     resolved,
-    unrounded,
 )
 
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"k": "hush"}}
@@ -138,25 +137,6 @@ def test_a_modules_hooks_act_anywhere_under_any_name() -> None:
 
 def test_an_applications_bounds_are_its_namespace_and_name() -> None:
     assert bounds_of(PackageKey(namespace="prod", name="billing")) == BILLING
-
-
-BIG = 2**53 + 1
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "kept"),
-    [
-        ({"a": BIG}, {"a": 2**53, "b": 1}, {"a": BIG, "b": 1}),
-        ({"a": BIG}, {"a": float(BIG)}, {"a": BIG}),
-        ({"a": BIG}, {"a": 7}, {"a": 7}),
-        ([BIG, 1], [2**53, 2], [BIG, 2]),
-        ([BIG], [2**53, BIG], [2**53, BIG]),
-        ({"a": True}, {"a": 1}, {"a": 1}),
-        ({"a": "x"}, {"a": None}, {"a": None}),
-    ],
-)
-def test_integers_that_jq_rounds_are_kept(before: Any, after: Any, kept: Any) -> None:
-    assert unrounded(before, after) == kept
 
 
 def test_unknown_fields_are_dropped() -> None:

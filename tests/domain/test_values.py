@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windlass.domain.ids import Kind
 from windlass.domain.package import Definition, Package, Values
 from windlass.domain.schema import prepare_schemas
 from windlass.domain.tree import deeper_than, merge
@@ -197,3 +198,19 @@ def test_helm_gets_a_null_for_what_a_hook_removed() -> None:
         "new": 1,
     }
     assert values == {"image": {"name": "web"}, "list": [], "new": 1}
+
+
+@pytest.mark.parametrize(
+    ("scoped", "expected"),
+    [
+        (False, {"size": 1, "gone": None, "web": {"size": 1}}),
+        (True, {"size": 1, "web": {"size": 1, "gone": None}}),
+    ],
+)
+def test_charts_of_modules_see_the_values_below_their_key_too(scoped: bool, expected: Values) -> None:
+    module = Package(
+        definition=Definition(name="web", version="1.0.0", type=Kind.MODULE),
+        static_values={"size": 0, "gone": 1},
+        scoped=scoped,
+    )
+    assert release_values(module, {"size": 1}) == expected

@@ -7,11 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_package
+from support.running import keep
 from windlass.domain.errors import PermanentError
 from windlass.domain.ids import API_VERSION, FINALIZER, MODULE_NAMESPACE, Kind, hook_account_name, record_name
-from windlass.ports.kube import ObjectRef
+from windlass.domain.values import camel_key
+from windlass.ports.kube import Object, ObjectRef
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -71,6 +76,7 @@ async def test_install_reconfigure_upgrade_disable_remove(
 
     await installation.delete(module)
     await installation.gone(module)
+    await keep(installation, module, "module")
     assert await greeting(installation, name) == {}
     assert await installation.release(module) == {}
     record = ObjectRef(
@@ -201,3 +207,88 @@ async def test_what_a_modules_hooks_may_not_do_is_told(installation: Installatio
     obj = await installation.status(f"module/{name}", lambda status: status.get("failure"))
     assert obj["status"]["failure"]["reason"] == "BeforeHelmHooksFailed"
     assert "forbidden" in obj["status"]["failure"]["message"].lower()
+
+
+LEGACY_TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}
+data:
+  scoped: {{ .Values.KEY.greeting | quote }}
+  flat: {{ .Values.greeting | quote }}
+  static: {{ .Values.KEY.static | quote }}
+"""
+ENABLED = """#!/bin/sh
+if grep -q '"greeting": "off"' "$VALUES_PATH"; then
+  echo false > "$MODULE_ENABLED_RESULT"; echo 'greeting is off' > "$MODULE_ENABLED_REASON"
+else
+  echo true > "$MODULE_ENABLED_RESULT"
+fi
+"""
+
+
+def write_legacy(repository: Path, name: str) -> None:
+    key = camel_key(name)
+    files = {
+        "module.yaml": f"name: {name}\nweight: 10\nrequirements: {{kubernetes: '>=1.20'}}\n",
+        "values.yaml": f"{key}:\n  static: there\n  greeting: hello\n{key}Enabled: true\n",
+        "openapi/config-values.yaml": "type: object\nproperties: {greeting: {type: string}}\n",
+        "openapi/conversions/v2.yaml": "version: 2\nconversions: ['.greeting = .hello', 'del(.hello)']\n",
+        "templates/config.yaml": LEGACY_TEMPLATE.replace("KEY", key),
+        "enabled": ENABLED,
+    }
+    for file, text in files.items():
+        path = repository / name / "1.0.0" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (repository / name / "1.0.0" / "enabled").chmod(0o755)
+
+
+async def test_a_legacy_module_with_conversions_and_a_script(
+    installation: Installation, tmp_path: Path, name: str
+) -> None:
+    module = f"module/{name}"
+    write_legacy(tmp_path / "packages", name)
+    installation.start()
+
+    await installation.module(name, "1.0.0", settings={"hello": "hi"}, settingsVersion=1)
+    await installation.ready(module, "1.0.0")
+    assert await greeting(installation, name) == {"scoped": "hi", "flat": "hi", "static": "there"}
+
+    await installation.module(name, "1.0.0", settings={"greeting": "off"}, deleteOnDisable=True)
+    obj = await installation.status(module, lambda status: status.get("step") == "Disabled")
+    assert obj["status"]["phase"] == "Disabled"
+    ready = condition(obj, "Ready")
+    assert (ready["status"], ready["reason"], ready["message"]) == ("False", "DisabledByScript", "greeting is off")
+    assert await greeting(installation, name) == {}
+
+    await installation.module(name, "1.0.0", settings={"greeting": "on"}, settingsVersion=2)
+    await installation.ready(module)
+    assert (await greeting(installation, name))["scoped"] == "on"
+
+    await installation.module(name, "1.0.0", settings={"greeting": "on"}, settingsVersion=3)
+    obj = await installation.status(module, lambda status: status.get("failure"))
+    assert "spec.settingsVersion: 3 is not known, this package's newest is 2" in obj["status"]["failure"]["message"]
+
+    await installation.delete(module)
+    await installation.gone(module)
+    await keep(installation, module, "disabled-by-script")
+    assert await greeting(installation, name) == {}
+
+
+async def test_the_example(installation: Installation) -> None:
+    obj: Object = yaml.safe_load((EXAMPLES / "modules/notice.yaml").read_text())
+    await installation.repository(EXAMPLES / "packages")
+    installation.start()
+    spec = {key: value for key, value in obj["spec"].items() if key != "package"}
+    await installation.module("notice", "1.0.0", **spec)
+    await installation.ready("module/notice", "1.0.0")
+    assert await greeting(installation, "notice") == {"text": spec["settings"]["text"], "level": "warning"}
+
+    await installation.module("notice", "1.0.0", settings={"text": "off"}, deleteOnDisable=True)
+    await installation.status("module/notice", lambda status: status.get("step") == "Disabled")
+    assert await greeting(installation, "notice") == {}
+
+    await installation.delete("module/notice")
+    await installation.gone("module/notice")

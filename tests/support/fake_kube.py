@@ -215,7 +215,10 @@ class FakeKube:
         self._conflict(ref, before, obj["metadata"], "resourceVersion", "uid")
         return copy.deepcopy(self._store(ref, _written(before, copy.deepcopy(obj), subresource), before))
 
-    async def apply(self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True) -> Object:
+    async def apply(
+        self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True, dry_run: bool = False
+    ) -> Object:
+        assert not dry_run, "the fake has no schemas to default and merge by"
         ref = self._ref_of(obj)
         self._record("apply", ref, field_manager)
         del force

@@ -42,6 +42,7 @@ async def test_install(life: Life) -> None:
         "HooksProcessed": "True",
         "HelmApplied": "True",
         "ReadyInCluster": "True",
+        "InSync": "True",
     }
 
 

@@ -23,6 +23,8 @@ from windlass.contracts.objects import SeenStatus
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
+    DriftRequest,
+    DriftResult,
     EventsRequest,
     EventsResult,
     FinalizerRequest,
@@ -116,6 +118,7 @@ class FakeWorld:
     patch: str = ""
     log: list[str] = field(default_factory=list[str])
     statuses: list[StatusRequest] = field(default_factory=list[StatusRequest])
+    drifted: deque[DriftResult] = field(default_factory=deque[DriftResult])
     requests: list[Any] = field(default_factory=list[Any])
 
     def __post_init__(self) -> None:
@@ -175,6 +178,7 @@ class FakeWorld:
             self.watch,
             self.unwatch,
             self.run_events,
+            self.check_drift,
             self.write_status,
         ]
 
@@ -293,6 +297,11 @@ class FakeWorld:
             changed=head == "values",
             unsynchronized=self.unsynchronized,
         )
+
+    @activity.defn(name="drift.check")
+    async def check_drift(self, request: DriftRequest) -> DriftResult:
+        await self._play(f"check_drift {'correct' if request.correct else 'detect'}", request)
+        return self.drifted.popleft() if self.drifted else DriftResult(revision=1)
 
     @activity.defn(name="status.write")
     async def write_status(self, request: StatusRequest) -> StatusResult:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from windlass.adapters.packages.entries import Limits as PackageLimits
     from windlass.adapters.packages.transport import FetchLimits
+    from windlass.contracts.lifecycle import Pool
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
     from windlass.temporal.keyring import Keyring
@@ -35,6 +36,7 @@ MAX_ARCHIVE = "WINDLASS_MAX_ARCHIVE_MIB"
 MAX_PACKAGE = "WINDLASS_MAX_PACKAGE_MIB"
 MAX_FILES = "WINDLASS_MAX_PACKAGE_FILES"
 MAX_FETCH = "WINDLASS_MAX_FETCH_SECONDS"
+POOLS = "WINDLASS_POOLS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -72,6 +74,12 @@ class Context:
         return _number(self.environ, SHARDS, 1) if self.environ.get(SHARDS) else None
 
     @property
+    def brings_servers(self) -> bool:
+        """Whether there are servers to ask: a stack that runs, or a cluster or Temporal that somebody brings along."""
+        named = ("KUBECONFIG", "TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
+        return self.stack is not None or any(self.environ.get(name) for name in named)
+
+    @property
     def kubeconfig(self) -> Path:
         """The kubeconfig file to use.
 
@@ -86,6 +94,11 @@ class Context:
         default = Path.home() / ".kube" / "config"
         if default.exists():
             return default
+        if host := self.environ.get("KUBERNETES_SERVICE_HOST"):
+            from windlass.adapters.kube.kubeconfig import write_in_cluster
+
+            port = self.environ.get("KUBERNETES_SERVICE_PORT", "443")
+            return write_in_cluster(self.data_dir / "in-cluster.kubeconfig", host, port)
         raise PermanentError(
             Reason.API_UNAVAILABLE,
             f"no cluster: KUBECONFIG is not set and no stack runs in {self.data_dir}",
@@ -158,6 +171,24 @@ class Context:
                 actor=Actor.ADMIN,
             )
         return Path(found)
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Kinds of work that pools of workers do, from a list like ``helm,hooks``.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, there is no such kind.
+        """
+        named = [name for name in self.environ.get(POOLS, "").replace(" ", "").split(",") if name]
+        found: list[Pool] = [pool for pool in ("helm", "hooks") if pool in named]
+        if len(found) != len(set(named)):
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"{POOLS} is {self.environ[POOLS]!r}",
+                hint="name helm, hooks or both, with a comma between them",
+                actor=Actor.USER,
+            )
+        return tuple(found)
 
     @property
     def metrics_address(self) -> str:

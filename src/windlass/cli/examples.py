@@ -49,6 +49,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("windlass render web -n shop --version 1.2.0", "what an upgrade would apply"),
         ("windlass render web -n shop --set replicas=5 --set cache.host=other", "what a change would apply"),
     ),
+    "diff": (
+        ("windlass diff web -n shop", "wanted against what runs"),
+        ("windlass diff web -n shop --against release", "wanted against what was released last"),
+        ("windlass diff web -n shop -o json", "for programs; exit code 1 when something differs"),
+    ),
     "delete": (
         ("windlass delete web -n shop", "uninstall, and wait until it is gone"),
         ("windlass delete web -n shop --abandon", "leave what runs, run no hooks"),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
+EXIT_UNTOLD: Final = 2
+TELLS_BY_EXIT: Final = frozenset({"diff"})
+"""Commands whose exit code 1 is an answer; they fail with `EXIT_UNTOLD`, as diff(1) does."""
 
 DEBUG: Final = "WINDLASS_DEBUG"
 
@@ -47,6 +50,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "history": ("insight", "history", "Tell what happened to one package, by whom and why"),
         "values": ("packages", "values", "Show the merged values of one package"),
         "render": ("render", "render", "Show the manifests that would be applied now"),
+        "diff": ("diff", "diff", "Show what would be changed now"),
         "delete": ("packages", "delete", "Remove a package and wait until it is gone"),
         "package": ("package", "app", "Check, pack, push and find packages"),
     },
@@ -142,7 +146,7 @@ def _invoke(name: str, args: list[str], *, debug: bool) -> NoReturn:
         ours = _ours(error)
         if debug or ours is None:
             raise
-        _fail(ours.message, ours.hint, EXIT_FAILED)
+        _fail(ours.message, ours.hint, EXIT_UNTOLD if name in TELLS_BY_EXIT else EXIT_FAILED)
     sys.exit(0)
 
 

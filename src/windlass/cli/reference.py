@@ -28,6 +28,7 @@ stack that runs in the data directory, `~/.kube/config`.
 | 0 | done |
 | 1 | failed; standard error says in one line what is wrong and where, and in a second one what to do |
 | 2 | wrong usage |
+| 1, 2 of `diff` | something differs; it failed |
 | 130 | interrupted by Ctrl-C |
 
 Tables are for people: colours only on a terminal and never with `NO_COLOR`, lines as wide as the terminal, whole lines

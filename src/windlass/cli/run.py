@@ -15,6 +15,9 @@ class Role(StrEnum):
     """What a process does."""
 
     WORKER = "worker"
+    WORKFLOWS = "workflows"
+    HELM = "helm"
+    HOOKS = "hooks"
     WATCHER = "watcher"
     ALL = "all"
 
@@ -32,7 +35,9 @@ Level = Annotated[str, typer.Option("--log-level", help="debug, info, warning or
 
 
 def worker(
-    role: Annotated[Role, typer.Option(help="worker, watcher, or both in one process.")] = Role.WORKER,
+    role: Annotated[
+        Role, typer.Option(help="What this process does; all is everything that the installation needs.")
+    ] = Role.WORKER,
     data_dir: DataDir = None,
     log_format: Form = LogFormat.CONSOLE,
     log_level: Level = "info",
@@ -57,27 +62,28 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
 
     logs.configure(log_format.value, log_level)
     context = Context.find(data_dir)
+    pool = role in {Role.HELM, Role.HOOKS}
+    parts = {
+        Role.WORKER: {"worker"},
+        Role.WORKFLOWS: {"worker"},
+        Role.ALL: {"worker", "watcher", *context.pools},
+    }.get(role, {role.value})
     settings = Settings(
         installation=context.installation,
         shards=context.shards,
         kubeconfig=context.kubeconfig,
-        data_dir=context.data_dir / "worker",
+        data_dir=context.data_dir / (role.value if pool else "worker"),
         helm=context.helm,
         ui=context.ui,
-        metrics_address=context.metrics_address,
         limits=Limits(events=context.continue_after_events),
         packages=context.package_limits,
         fetch=context.fetch_limits,
+        pools=context.pools,
+        # Where others do the work there is still what was begun before, and hooks need no Helm.
+        helm_children=1 if role in {Role.WORKFLOWS, Role.HOOKS} else Settings.helm_children,
+        metrics_address=context.metrics_address,
     )
-    code = uvloop.run(
-        run(
-            settings,
-            context.temporal,
-            context.keyring,
-            work=role is not Role.WATCHER,
-            watch=role is not Role.WORKER,
-        )
-    )
+    code = uvloop.run(run(settings, context.temporal, context.keyring, parts))
     sys.stdout.flush()
     sys.stderr.flush()
     # Native threads of the Temporal and Helm libraries may abort the interpreter while it is torn down, which would

@@ -174,12 +174,19 @@ def logs(
 
 def doctor(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
     """Say what is there, what is missing, what will be built and for how long, and what to do."""
+    import asyncio
     import dataclasses
 
+    from windlass.cli.context import Context
     from windlass.devstack import paths
     from windlass.devstack.doctor import Level, examine
 
     findings = examine(paths.data_dir(data_dir), os.environ)
+    context = Context.find(data_dir)
+    if context.brings_servers:
+        from windlass.cli.reachable import examine as examine_servers
+
+        findings += asyncio.run(examine_servers(context))
     if output is not Form.TABLE:
         _print_document([dataclasses.asdict(finding) for finding in findings], output)
     else:

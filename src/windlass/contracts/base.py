@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 
 class WireModel(BaseModel):
@@ -14,3 +17,13 @@ class WireModel(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class KubeModel(BaseModel):
+    """Configuration of every part of a Kubernetes object: camelCase on the wire, unknown fields kept."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
+
+    def to_object(self) -> dict[str, Any]:
+        """Return the JSON form: what was set, including fields this version does not know, without nulls."""
+        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
@@ -10,6 +10,7 @@ from windlass.contracts.base import WireModel
 from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.domain.conditions import Condition
+from windlass.domain.drift import Correction, Difference, Policy
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Progress
 from windlass.domain.policy import Control, effective
@@ -17,6 +18,11 @@ from windlass.domain.policy import Control, effective
 PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
 HOOK_EVENTS = "hook_events"
+RELEASE_DRIFTED = "release_drifted"
+
+
+type Pool = Literal["helm", "hooks"]
+"""A kind of work that workers of their own may do, instead of those that run the workflows."""
 
 
 class Limits(WireModel):
@@ -64,6 +70,29 @@ class EventNote(WireModel):
     at: float
 
 
+class DriftState(WireModel):
+    """What is known of drift.
+
+    Attributes:
+        policy: the policy that has been taken notice of.
+        told: objects that were told of and not looked at yet; ``revision`` is the release's that they are about.
+        due: whether to compare as soon as the lifecycle rests.
+        differences: the first of what differed when it was last compared; ``total`` counts all, ``digest`` is theirs.
+        corrections: fields that were put back of late.
+        again_at: when to compare again by itself (seconds since the epoch), 0 for not.
+    """
+
+    policy: Policy = Policy()
+    told: tuple[Difference, ...] = ()
+    revision: int = 0
+    due: bool = False
+    differences: tuple[Difference, ...] = ()
+    total: int = 0
+    digest: str = ""
+    corrections: tuple[Correction, ...] = ()
+    again_at: float = 0.0
+
+
 class LifecycleState(WireModel):
     """Everything a run hands to the next one."""
 
@@ -86,9 +115,12 @@ class LifecycleState(WireModel):
     hook_run: str = ""
     """Id of a hook run whose end was not learned; the same run is tried again under it."""
     hook_queues: tuple[HookQueue, ...] = ()
+    drift: DriftState = DriftState()
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()
+    pools: tuple[Pool, ...] = ()
+    """Kinds of work that go to pools of workers of their own."""
 
     @property
     def wanted(self) -> Desired:
@@ -107,10 +139,12 @@ class LifecycleInput(WireModel):
 class DesiredChanged(WireModel):
     """Signal `desired_changed`: something about the object or what it references is new.
 
-    It says that, not what: the lifecycle observes for itself.
+    It says that, not what: the lifecycle observes for itself. ``pools`` is where the installation has its work done
+    from now on; None leaves that as it is.
     """
 
     seen: SeenStatus = SeenStatus()
+    pools: tuple[Pool, ...] | None = None
 
 
 class HookEvents(WireModel):
@@ -123,6 +157,17 @@ class HookEvents(WireModel):
     queue: str
     sequence: int = 0
     broken: bool = False
+
+
+class ReleaseDrifted(WireModel):
+    """Signal `release_drifted`: these objects of this revision are gone or no longer what the manifest says.
+
+    It names objects and nothing of what is in them; at most `windlass.domain.drift.DIFFERENCES_KEPT`. No objects: what
+    status tells of is over.
+    """
+
+    revision: int
+    objects: tuple[Difference, ...]
 
 
 Who = Annotated[str, StringConstraints(min_length=1, max_length=253)]

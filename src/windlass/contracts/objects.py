@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, override
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
-from pydantic.alias_generators import to_camel
+from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
+from windlass.contracts.base import KubeModel
+from windlass.contracts.drift import DriftSpec, DriftStatus
+from windlass.domain.drift import Policy
 from windlass.domain.errors import Actor
 from windlass.domain.ids import (
     API_VERSION,
@@ -59,16 +61,6 @@ _DURATION_UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0,
 def _rule(rule: str, message: str) -> dict[str, Any]:
     """Return the schema extension for one CEL rule."""
     return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
-
-
-class KubeModel(BaseModel):
-    """Configuration of every part of a Kubernetes object: camelCase on the wire, unknown fields kept."""
-
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True)
-
-    def to_object(self) -> dict[str, Any]:
-        """Return the JSON form: what was set, including fields this version does not know, without nulls."""
-        return self.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
 
 type Duration = Annotated[
@@ -210,6 +202,11 @@ class PackageSpec(KubeModel):
         description="Settings of the package, checked against its openapi/settings.yaml. They win over valuesFrom.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    settings_version: int | None = Field(
+        default=None,
+        ge=1,
+        description="Version of the settings' shape; older ones are converted by the package. Absent: the newest.",
+    )
     values_from: list[ValuesReference] = Field(
         default_factory=list[ValuesReference],
         max_length=32,
@@ -225,6 +222,11 @@ class PackageSpec(KubeModel):
     wait: bool = Field(default=True, description="Wait until every object of the release is ready.")
     timeouts: Timeouts | None = None
     upgrade: UpgradePolicy | None = None
+    drift: DriftSpec | None = Field(default=None, description="Objects of the release that others change; detect.")
+    maintenance: Literal["NoResourceReconciliation"] | None = Field(
+        default=None,
+        description="NoResourceReconciliation: absent objects and changed fields are told of and not put back.",
+    )
 
     @property
     def readiness_timeout(self) -> float:
@@ -232,6 +234,11 @@ class PackageSpec(KubeModel):
         if self.timeouts is None or self.timeouts.readiness is None:
             return READINESS_TIMEOUT_SECONDS
         return seconds(self.timeouts.readiness)
+
+    @property
+    def drift_policy(self) -> Policy:
+        """What is to be done about drift."""
+        return (self.drift or DriftSpec()).policy(maintenance=self.maintenance is not None)
 
 
 # -- packages: what Windlass writes ----------------------------------------------------------------------------------
@@ -364,6 +371,7 @@ class PackageStatus(KubeModel):
     )
     failure: FailureStatus | None = None
     progress: ProgressStatus | None = None
+    drift: DriftStatus | None = Field(default=None, description="Absent while nothing differs.")
     seen: SeenStatus | None = None
     orders: list[OrderRecord] | None = Field(
         default=None,
@@ -414,13 +422,8 @@ class PackageObject(KubeObject):
 
     def key(self, installation: str) -> PackageKey:
         """Return which package of ``installation`` this is."""
-        metadata = self.metadata
-        return PackageKey(
-            installation=installation,
-            kind=Kind(type(self).__name__),
-            namespace=metadata.namespace,
-            name=metadata.name,
-        )
+        kind, metadata = Kind(type(self).__name__), self.metadata
+        return PackageKey(installation=installation, kind=kind, namespace=metadata.namespace, name=metadata.name)
 
     @property
     def target_namespace(self) -> str:
@@ -463,13 +466,10 @@ class Module(PackageObject):
     kind: Literal["Module"] = "Module"
 
 
-_MODELS: Final[Mapping[Kind, type[PackageObject]]] = {Kind.APPLICATION: Application, Kind.MODULE: Module}
-
-
 def parse_package(kind: Kind, obj: Mapping[str, Any]) -> PackageObject:
     """Read an object of one of the kinds that are packages.
 
     Raises:
         ValueError: it is none; the API server admits only what the schema allows.
     """
-    return _MODELS[kind].model_validate(obj)
+    return (Module if kind is Kind.MODULE else Application).model_validate(obj)

@@ -6,7 +6,16 @@ import hashlib
 from datetime import datetime
 
 from windlass.contracts import control as controls
-from windlass.contracts.lifecycle import Failure, HookQueue, LifecycleState, QueuedStep, QueuesView, StatusView
+from windlass.contracts.drift import DriftDifference, DriftStatus
+from windlass.contracts.lifecycle import (
+    DriftState,
+    Failure,
+    HookQueue,
+    LifecycleState,
+    QueuedStep,
+    QueuesView,
+    StatusView,
+)
 from windlass.contracts.objects import Condition as ConditionStatus
 from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
 from windlass.domain import conditions as cond
@@ -60,6 +69,7 @@ def package_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) 
         release=state.release,
         conditions=[_condition(condition) for condition in state.conditions],
         failure=_failure(state),
+        drift=_drift(state.drift),
         seen=state.seen,
         orders=list(state.orders),
         paused=state.paused or None,
@@ -181,6 +191,23 @@ def _condition(condition: cond.Condition) -> ConditionStatus:
         reason=condition.reason,
         message=condition.message[:MESSAGE_CAP],
     )
+
+
+def _drift(drift: DriftState) -> DriftStatus | None:
+    if not drift.total:
+        return None
+    differences = [
+        DriftDifference(
+            kind=one.kind,
+            namespace=one.namespace or None,
+            name=one.name,
+            path=one.path or None,
+            change=one.change.value,
+            manager=one.manager or None,
+        )
+        for one in drift.differences
+    ]
+    return DriftStatus(total=drift.total, digest=drift.digest, differences=differences)
 
 
 def _failure(state: LifecycleState) -> FailureStatus | None:

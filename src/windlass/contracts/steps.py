@@ -10,6 +10,7 @@ from windlass.contracts.lifecycle import EventNote
 from windlass.contracts.objects import OrderRecord, PackageStatus, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.domain.conditions import Condition
+from windlass.domain.drift import Difference
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Loaded
 from windlass.domain.package import Artifact, Binding, Hook, Source
@@ -115,11 +116,15 @@ class SettingsRequest(WireModel):
 
 
 class SettingsResult(WireModel):
-    """Digest of the settings that were applied, and of the values that follow."""
+    """Digest of the settings that were applied, and of the values that follow.
+
+    ``disabled`` says why the module's own script wants it disabled; empty if it does not.
+    """
 
     settings: str
     values: str
     record: RecordRef | None = None
+    disabled: str = ""
 
 
 class HookRequest(WireModel):
@@ -224,6 +229,34 @@ class ReleaseResult(WireModel):
     record: RecordRef | None = None
 
 
+class DriftRequest(WireModel):
+    """Compare the release's objects with its manifest; with ``correct`` put back what differs, except ``held`` fields.
+
+    ``held`` are `windlass.domain.drift.Difference.field`; ``revision`` is the release's that the lifecycle knows.
+    """
+
+    key: PackageKey
+    uid: str
+    revision: int = 0
+    correct: bool = False
+    held: tuple[str, ...] = ()
+
+
+class DriftResult(WireModel):
+    """What differs now and what was put back.
+
+    ``unclear`` tells of objects that could not be compared. ``differences`` and ``corrected`` are bounded, ``total``
+    counts all differences and ``digest`` is theirs; ``revision`` is the release's, 0 if there is none.
+    """
+
+    revision: int = 0
+    differences: tuple[Difference, ...] = ()
+    total: int = 0
+    digest: str = ""
+    corrected: tuple[Difference, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
 class UninstallRequest(WireModel):
     """Take the release away and wait until its objects are gone."""
 
@@ -264,5 +297,6 @@ class Performed:
     result: Result = field(default_factory=Result)
     record: RecordRef | None = None
     release: ReleaseStatus | None = None
+    drift: DriftResult | None = None
     note: str = ""
     queues: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ class Type(StrEnum):
     HOOKS_PROCESSED = "HooksProcessed"
     HELM_APPLIED = "HelmApplied"
     READY_IN_CLUSTER = "ReadyInCluster"
+    IN_SYNC = "InSync"
 
 
 class Status(StrEnum):
@@ -57,6 +58,7 @@ RUNTIME: Final = (
     Type.READY_IN_CLUSTER,
     Type.SETTINGS_VALID,
     Type.WAIT_CONVERGE,
+    Type.IN_SYNC,
 )
 """What a new version knows nothing about yet."""
 
@@ -91,7 +93,9 @@ def apply(conditions: Conditions, changes: Sequence[Change], *, generation: int,
     """Return ``conditions`` with ``changes`` applied; the transition time moves only with the status."""
     wanted = {change.type: change for change in changes}
     result: list[Condition] = []
-    for condition in conditions:
+    # What an older version carried over lacks the types that came later.
+    later = tuple(Condition(type=type_, since=now) for type_ in Type if all(c.type is not type_ for c in conditions))
+    for condition in (*conditions, *later):
         change = wanted.get(condition.type)
         if change is None:
             result.append(condition)

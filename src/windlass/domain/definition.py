@@ -1,24 +1,37 @@
-"""``package.yaml``: what a package says of itself (reference: deckhouse.md sections 1.2 and 1.3)."""
+"""``package.yaml``, or a module's ``module.yaml``: what a package says of itself.
+
+Reference: deckhouse.md sections 1.2 and 1.3.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, cast
 
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import Kind, is_dns_label
-from windlass.domain.package import Definition
+from windlass.domain.package import Definition, ModuleGroup
 from windlass.domain.values import GLOBAL_KEY
 from windlass.domain.versions import VersionRange, VersionRangeError, parse_exact
 
 FILE: Final = "package.yaml"
+LEGACY_FILE: Final = "module.yaml"
+"""What a module may have instead. It need not say a version: where it comes from does."""
+
+UNVERSIONED: Final = "0.0.0"
+"""Stands for the version of a legacy module that says none, or one that cannot be read."""
+
 OPTIONAL: Final = "!optional"
 """Suffix of a module's range: the module may be absent, but must be in range if it is there."""
 
 _KNOWN: Final = frozenset(
     {"apiVersion", "type", "name", "version", "stage", "descriptions", "requirements", "disable", "hooks"}
 )
+_MODULE_FIELDS: Final = frozenset({"weight", "critical", "exclusiveGroup"})
 _REQUIREMENTS: Final = ("kubernetes", "platform", "deckhouse", "modules")
+_LEGACY_REQUIREMENTS: Final = (*_REQUIREMENTS, "parentModules", "bootstrapped")
+"""``bootstrapped`` asks for a cluster that works: whoever runs Windlass has one."""
+
 _MODULE_LISTS: Final = ("mandatory", "conditional")
 _MODULE_GROUPS: Final = ("anyOf", "noneOf")
 
@@ -30,23 +43,25 @@ class DefinitionError(ValueError):
         field: dotted path of the field, empty for the document itself.
         problem: what stands there.
         hint: what is expected.
+        file: which file it is.
     """
 
-    def __init__(self, field: str, problem: str, hint: str) -> None:
-        super().__init__(f"{FILE}, {field}: {problem}" if field else f"{FILE} {problem}")
+    def __init__(self, field: str, problem: str, hint: str, *, file: str = FILE) -> None:
+        super().__init__(f"{file}, {field}: {problem}" if field else f"{file} {problem}")
+        self.file = file
         self.field = field
         self.problem = problem
         self.hint = hint
 
 
-def parse_definition(document: object) -> Definition:
-    """Read the parsed ``package.yaml``; see `read_definition`.
+def parse_definition(document: object, file: str = FILE) -> Definition:
+    """Read the parsed ``package.yaml`` or ``module.yaml``; see `read_definition`.
 
     Raises:
         PermanentError: LOAD_FAILED naming the field, what stands there and what is expected.
     """
     try:
-        return read_definition(document)
+        return read_definition(document, file)
     except DefinitionError as error:
         raise PermanentError(Reason.LOAD_FAILED, str(error), hint=error.hint, actor=Actor.AUTHOR) from error
 
@@ -57,54 +72,85 @@ def check_kind(definition: Definition, kind: Kind) -> None:
     Raises:
         PermanentError: LOAD_FAILED; names both kinds.
     """
-    if definition.type is not kind:
+    if definition.type not in (None, kind):
         raise PermanentError(
             Reason.LOAD_FAILED,
-            f"{FILE}, type: the package is of type {definition.type.value}, the object of kind {kind.value}",
-            hint=f"install it with kind: {definition.type.value}, or write `type: {kind.value}` into {FILE} "
+            f"{FILE}, type: the package is of type {definition.type}, the object of kind {kind.value}",
+            hint=f"install it with kind: {definition.type}, or write `type: {kind.value}` into {FILE} "
             "(nothing there means Module)",
             actor=Actor.AUTHOR,
         )
 
 
-def read_definition(document: object) -> Definition:
-    """Read the parsed ``package.yaml``.
+def read_definition(document: object, file: str = FILE) -> Definition:
+    """Read the parsed ``package.yaml`` or ``module.yaml``.
 
     Requirements may be written in the early form (``kubernetes: ">=1.28"``, ``modules: {name: range}``) or in the
-    later one (``kubernetes: {constraint: ...}``, ``modules: {mandatory: [{name, constraint}], conditional: [...]}``;
-    deckhouse.md sections 1.2 and 1.3). Unknown top-level fields are kept in ``extra``: a package may say more
-    than this version understands. Unknown requirements are refused: nobody would see to them.
+    later one (``kubernetes: {constraint: ...}``, ``modules: {mandatory: [{name, constraint}], conditional: [...],
+    anyOf: [{name, description, modules}], noneOf: [...]}``; deckhouse.md sections 1.2 and 1.3). Unknown top-level
+    fields are kept in ``extra``: a package may say more than this version understands. Unknown requirements are
+    refused: nobody would see to them.
 
     Raises:
         DefinitionError: at the first field that is wrong.
     """
-    root = _mapping(document, "")
+    try:
+        return _read(_mapping(document, ""), legacy=file == LEGACY_FILE)
+    except DefinitionError as error:
+        raise DefinitionError(error.field, error.problem, error.hint, file=file) from None
+
+
+def _read(root: Mapping[str, Any], *, legacy: bool) -> Definition:
     _text(root, "apiVersion", required=False)
-    type_ = _text(root, "type", required=False)
-    if type_ not in ("", *Kind):
-        _refuse("type", f"is {type_!r}", "write `type: Application` or `type: Module`")
+    kind = Kind.MODULE if legacy else _type(root)
     requirements = _section(root, "requirements")
+    known = _LEGACY_REQUIREMENTS if legacy else _REQUIREMENTS
     for field in requirements:
-        if field not in _REQUIREMENTS:
-            _refuse(f"requirements.{field}", "is not known", f"known are {', '.join(_REQUIREMENTS)}")
-    mandatory, optional = _modules(_section(requirements, "modules", "requirements.modules"))
+        if field not in known:
+            _refuse(f"requirements.{field}", "is not known", f"known are {', '.join(known)}")
+    modules = _section(requirements, "modules", "requirements.modules")
+    mandatory, optional = _modules(modules)
+    if legacy:
+        parents = _mapped(requirements, "parentModules")
+        mandatory, optional = {**parents[0], **mandatory}, {**parents[1], **optional}
     disable = _section(root, "disable")
     if _flag(_section(root, "hooks"), "batch", "hooks.batch"):
         _refuse("hooks.batch", "is true, but batch hooks are not served by this version", "write hooks with --config")
+    own = _MODULE_FIELDS if kind is Kind.MODULE else frozenset[str]()
     return Definition(
         name=_name(root),
-        version=_version(root),
-        type=Kind(type_) if type_ else Kind.MODULE,
+        version=_legacy_version(root) if legacy else _version(root),
+        type=kind,
         stage=_text(root, "stage", required=False),
         descriptions=_texts(root, "descriptions"),
         kubernetes=_constraint(requirements, "kubernetes"),
         platform=_platform(requirements),
         modules=mandatory,
-        optional_modules=optional,
+        optional_modules={name: text for name, text in optional.items() if name not in mandatory},
+        any_of=_groups(modules, "anyOf"),
+        none_of=_groups(modules, "noneOf"),
+        weight=_weight(root) if own else 0,
+        critical=_flag(root, "critical", "critical") if own else False,
+        exclusive_group=_text(root, "exclusiveGroup", required=False) if own else "",
         disable_confirmation=_flag(disable, "confirmation", "disable.confirmation"),
         disable_message=_disable_message(disable),
-        extra={key: value for key, value in root.items() if key not in _KNOWN},
+        extra={key: value for key, value in root.items() if key not in _KNOWN | own},
     )
+
+
+def _type(root: Mapping[str, Any]) -> Kind:
+    """Read the type: that of an application must be there, a module need not say it."""
+    type_ = _text(root, "type", required=False)
+    if type_ not in ("", *Kind):
+        _refuse("type", f"is {type_!r}", "write `type: Application` or `type: Module`")
+    return Kind(type_) if type_ else Kind.MODULE
+
+
+def _weight(root: Mapping[str, Any]) -> int:
+    weight = root.get("weight", 0)
+    if not isinstance(weight, int) or isinstance(weight, bool) or weight < 0:
+        _refuse("weight", f"is {_kind(weight)}", "write a whole number from 0")
+    return weight
 
 
 def _name(root: Mapping[str, Any]) -> str:
@@ -127,47 +173,72 @@ def _version(root: Mapping[str, Any]) -> str:
     return version
 
 
+def _legacy_version(root: Mapping[str, Any]) -> str:
+    version = _text(root, "version", required=False).removeprefix("v")
+    try:
+        parse_exact(version)
+    except VersionRangeError:
+        return UNVERSIONED
+    return version
+
+
 def _modules(modules: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the ranges of mandatory and of optional modules; mandatory wins for a name that is both."""
-    for group in _MODULE_GROUPS:
-        if isinstance(modules.get(group), list):
-            _refuse(f"requirements.modules.{group}", "is not served by this version", "name the modules one by one")
-    if any(isinstance(modules.get(kind), list) for kind in _MODULE_LISTS):
-        mandatory, optional = (_listed(modules, kind) for kind in _MODULE_LISTS)
-    else:
-        mandatory, optional = _mapped(modules)
-    return mandatory, {name: text for name, text in optional.items() if name not in mandatory}
+    """Return the ranges of mandatory and of optional modules."""
+    if any(isinstance(modules.get(field), list) for field in (*_MODULE_LISTS, *_MODULE_GROUPS)):
+        for field in modules:
+            if field not in (*_MODULE_LISTS, *_MODULE_GROUPS):
+                expected = ", ".join((*_MODULE_LISTS, *_MODULE_GROUPS))
+                _refuse(f"requirements.modules.{field}", "is not known", f"known are {expected}")
+        mandatory, optional = (_listed(modules, kind, f"requirements.modules.{kind}") for kind in _MODULE_LISTS)
+        return mandatory, optional
+    return _mapped({"modules": modules}, "modules")
 
 
-def _mapped(modules: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+def _mapped(requirements: Mapping[str, Any], field: str) -> tuple[dict[str, str], dict[str, str]]:
     mandatory: dict[str, str] = {}
     optional: dict[str, str] = {}
+    modules = _section(requirements, field, f"requirements.{field}")
     for name in modules:
-        where = f"requirements.modules.{name}"
+        where = f"requirements.{field}.{name}"
         text = _text(modules, name, required=False, where=where).strip()
         target = optional if text.endswith(OPTIONAL) else mandatory
         target[name] = _checked_range(text.removesuffix(OPTIONAL).strip(), where)
     return mandatory, optional
 
 
-def _listed(modules: Mapping[str, Any], kind: str) -> dict[str, str]:
-    where = f"requirements.modules.{kind}"
-    for field in modules:
-        if field not in _MODULE_LISTS:
-            _refuse(f"requirements.modules.{field}", "is not known", f"known are {', '.join(_MODULE_LISTS)}")
-    items = modules.get(kind)
-    if items is None:
-        return {}
-    if not isinstance(items, list):
-        _refuse(where, f"is {_kind(items)}", "write a list of {name, constraint}")
+def _listed(parent: Mapping[str, Any], field: str, where: str) -> dict[str, str]:
     ranges: dict[str, str] = {}
+    for place, item in _items(parent, field, where, "write a list of {name, constraint}"):
+        name = _text(item, "name", where=f"{place}.name")
+        constraint = f"{place}.constraint"
+        ranges[name] = _checked_range(_text(item, "constraint", required=False, where=constraint), constraint)
+    return ranges
+
+
+def _groups(modules: Mapping[str, Any], field: str) -> tuple[ModuleGroup, ...]:
+    where = f"requirements.modules.{field}"
+    if not isinstance(modules.get(field), list):
+        return ()  # in the early form it is a module of that name
+    return tuple(
+        ModuleGroup(
+            name=_text(item, "name", required=False, where=f"{place}.name"),
+            description=_text(item, "description", required=False, where=f"{place}.description"),
+            modules=_listed(item, "modules", f"{place}.modules"),
+        )
+        for place, item in _items(modules, field, where, "write a list of {name, description, modules}")
+    )
+
+
+def _items(parent: Mapping[str, Any], field: str, where: str, hint: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the mappings of a list that may be absent, each with its place."""
+    items = parent.get(field)
+    if items is None:
+        return
+    if not isinstance(items, list):
+        _refuse(where, f"is {_kind(items)}", hint)
     for index, item in enumerate(cast("list[Any]", items)):
         place = f"{where}[{index}]"
-        module = _mapping(item, place)
-        name = _text(module, "name", where=f"{place}.name")
-        constraint = f"{place}.constraint"
-        ranges[name] = _checked_range(_text(module, "constraint", required=False, where=constraint), constraint)
-    return ranges
+        yield place, _mapping(item, place)
 
 
 def _constraint(requirements: Mapping[str, Any], field: str) -> str:

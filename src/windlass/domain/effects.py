@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from windlass.domain.conditions import RUNTIME, Change, Status, Type, cleared, false, true
-from windlass.domain.lifecycle import Desired, Gate, Hold, Next, Progress, Step
+from windlass.domain.errors import Reason
+from windlass.domain.lifecycle import Desired, Gate, Hold, Next, Progress, Step, disabled
 from windlass.domain.policy import FREE, Cause, Control, Held
 
 
@@ -18,6 +19,7 @@ class Phase(StrEnum):
     RECONCILING = "Reconciling"
     RUNNING = "Running"
     SUSPENDED = "Suspended"
+    DISABLED = "Disabled"
     PAUSED = "Paused"
     HELD = "Held"
     ROLLING_BACK = "RollingBack"
@@ -55,6 +57,8 @@ def phase_of(
         return Phase.HELD
     if desired.suspended:
         return Phase.SUSPENDED
+    if disabled(desired, progress):
+        return Phase.DISABLED
     if control.target is not None:
         return Phase.ROLLED_BACK if hold is Hold.ROLLED_BACK else Phase.ROLLING_BACK
     if not version:
@@ -102,7 +106,9 @@ def on_done(step: Next, progress: Progress, *, superseded: bool = False) -> tupl
         case Step.UPGRADE_RELEASE if not superseded:
             changes = (true(Type.HELM_APPLIED, "Applied"), true(Type.READY_IN_CLUSTER, "Ready"))
         case Step.STOP:
-            changes = cleared((Type.READY_IN_RUNTIME, Type.HOOKS_PROCESSED, Type.WAIT_CONVERGE), reason="Stopped")
+            changes = cleared(
+                (Type.READY_IN_RUNTIME, Type.HOOKS_PROCESSED, Type.WAIT_CONVERGE, Type.IN_SYNC), reason="Stopped"
+            )
         case Step.UNINSTALL_RELEASE:
             changes = cleared((Type.HELM_APPLIED, Type.READY_IN_CLUSTER), reason="Uninstalled")
         case _:
@@ -168,6 +174,8 @@ def ready_override(
         return ("Breakpoint", "a breakpoint holds the lifecycle; give the order `resume` to go on")
     if desired.suspended:
         return ("Suspended", "spec.suspend is true")
+    if said := disabled(desired, progress):
+        return (Reason.DISABLED_BY_SCRIPT, said.message)
     if control.target is not None:
         return ("RolledBack" if hold is Hold.ROLLED_BACK else "RollingBack", _rolled_back_text(control))
     if hold is None and not progress.run.complete:

@@ -55,6 +55,8 @@ class Reason(StrEnum):
     APPLY_SETTINGS = "ApplySettings"
     VALIDATION_FAILED = "ValidationFailed"
     VALUES_SOURCE_NOT_FOUND = "ValuesSourceNotFound"
+    DISABLED_BY_SCRIPT = "DisabledByScript"
+    ENABLED_SCRIPT_ERROR = "EnabledScriptError"
     STATE_REJECTED = "StateRejected"
     STATE_LOST = "StateLost"
     REVISION_LOST = "RevisionLost"

@@ -139,6 +139,11 @@ def task_queue(installation: str, shard: int) -> str:
     return f"{installation}/shard-{shard}"
 
 
+def pool_queue(installation: str, pool: str) -> str:
+    """Return the task queue of the workers that do one kind of work for all shards."""
+    return f"{installation}/{pool}"
+
+
 def shard_of(key: PackageKey, shards: int) -> int:
     """Return the shard (0 to ``shards`` - 1) that serves this package: a stable hash of its id."""
     return int.from_bytes(hashlib.sha256(key.package_id.encode()).digest()[:4]) % shards
@@ -162,6 +167,11 @@ def shards_name(installation: str) -> str:
 def shard_of_repository(name: str, shards: int) -> int:
     """Return the shard (0 to ``shards`` - 1) that scans this repository: a stable hash of its name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % shards
+
+
+def operation_name(key: PackageKey) -> str:
+    """Return the name of the Lease that a pool's worker holds while it works on a package."""
+    return shorten(f"{key.installation}-operation-{key.package_id}", LABEL_MAX)
 
 
 def lease_name(installation: str, role: str) -> str:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from windlass.domain import conditions as cond
+from windlass.domain.drift import Policy
 from windlass.domain.package import Artifact, Binding, Hook, Source, hooks_for
 
 
@@ -31,6 +32,7 @@ class Step(StrEnum):
     BEFORE_HELM = "BeforeHelm"
     UPGRADE_RELEASE = "UpgradeRelease"
     AFTER_HELM = "AfterHelm"
+    CHECK_DRIFT = "CheckDrift"
     STOP = "Stop"
     BEFORE_DELETE_HELM = "BeforeDeleteHelm"
     UNINSTALL_RELEASE = "UninstallRelease"
@@ -56,6 +58,7 @@ class Hold(StrEnum):
 
     IDLE = "Idle"
     SUSPENDED = "Suspended"
+    DISABLED = "Disabled"
     PAUSED = "Paused"
     GATED = "Gated"
     SYNCHRONIZING = "Synchronizing"
@@ -124,6 +127,7 @@ class Desired:
     on_failure: OnFailure = OnFailure.RETRY
     attempts: int = ATTEMPTS
     pinned: Artifact | None = None
+    drift: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +167,15 @@ class Teardown:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Disabled:
+    """What a module's ``enabled`` script said of itself: that it is not, with this content and these settings."""
+
+    digest: str
+    settings: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """What has been done and confirmed.
 
@@ -171,6 +184,7 @@ class Progress:
     never forgotten. ``watching`` says that the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized``
     counts their Synchronizations that the first release waits for; ``again`` says that an event hook changed the values
     since the last release was begun.
+    ``check_drift`` says that the objects of the release are to be compared with its manifest.
     """
 
     owner: str = ""
@@ -189,9 +203,11 @@ class Progress:
     again: bool = False
     run: Run = field(default_factory=Run)
     completed: str = ""
+    check_drift: bool = False
     removing: bool = False
     teardown: Teardown = field(default_factory=Teardown)
     cleaned: bool = False
+    disabled: Disabled | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,7 +265,7 @@ def next_step(desired: Desired, progress: Progress, *, paused: bool = False, gat
     if not desired.finalizer:
         return Next(step=Step.ADD_FINALIZER)
     if desired.suspended:
-        return _suspension(desired, progress)
+        return _rest(desired, progress, Hold.SUSPENDED)
     return _pipeline(desired, progress, gate)
 
 
@@ -283,6 +299,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)
+    if disabled(desired, progress):
+        return _rest(desired, progress, Hold.DISABLED)
     if progress.loaded is None or progress.loaded.artifact.digest != digest:
         return Next(step=Step.LOAD)
     if progress.settings != desired.settings or progress.settings_for != digest:
@@ -301,6 +319,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
 
 def _run(progress: Progress, loaded: Loaded) -> Next:
     run = progress.run
+    if run.complete and progress.check_drift:
+        return Next(step=Step.CHECK_DRIFT, scope=Scope.RUN)
     if run.complete:
         return Next(step=Step.WAIT, hold=Hold.IDLE)
     before = hook_at(loaded, Binding.BEFORE_HELM, run.before)
@@ -314,14 +334,23 @@ def _run(progress: Progress, loaded: Loaded) -> Next:
     return Next(step=Step.UPGRADE_RELEASE, scope=run.trigger)
 
 
-def _suspension(desired: Desired, progress: Progress) -> Next:
+def disabled(desired: Desired, progress: Progress) -> Disabled | None:
+    """Return what a module's script said against what is wanted now; None if it said nothing of that."""
+    said, artifact = progress.disabled, progress.artifact
+    if said is None or artifact is None or artifact.source != desired.source:
+        return None
+    return said if (said.digest, said.settings) == (artifact.digest, desired.settings) else None
+
+
+def _rest(desired: Desired, progress: Progress, hold: Hold) -> Next:
+    """Return the next step towards a package that stands still; the release goes only if the object says so."""
     if progress.watching:
         return Next(step=Step.UNWATCH)
     if progress.active or progress.startup:
         return Next(step=Step.STOP, scope=Scope.SCHEDULE)
     if desired.delete_on_disable and progress.released is not None:
-        return _teardown(progress) or Next(step=Step.WAIT, hold=Hold.SUSPENDED)
-    return Next(step=Step.WAIT, hold=Hold.SUSPENDED)
+        return _teardown(progress) or Next(step=Step.WAIT, hold=hold)
+    return Next(step=Step.WAIT, hold=hold)
 
 
 def _removal(desired: Desired, progress: Progress) -> Next:
@@ -370,6 +399,6 @@ def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:
 
 def content_to_load(desired: Desired, progress: Progress) -> Artifact | None:
     """Return which content a LOAD step reads: the released one when tearing down, else the installed one."""
-    if progress.removing or desired.deleting or desired.suspended:
+    if progress.removing or desired.deleting or desired.suspended or disabled(desired, progress):
         return progress.released or progress.artifact
     return progress.artifact

@@ -14,6 +14,10 @@ type Values = dict[str, Any]
 """A JSON object: what Helm and hooks call values."""
 
 
+ENABLED_SCRIPT: Final = "enabled"
+"""The file by which a module decides for itself whether it is enabled."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where one version comes from: the name of a PackageRepository, the package's name and its version.
@@ -86,21 +90,45 @@ class Hook:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModuleGroup:
+    """Modules of which one must be there (``anyOf``) or none may be (``noneOf``), each with a range of versions."""
+
+    name: str
+    description: str = ""
+    modules: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """How settings of version ``version - 1`` become those of ``version``: jq programs, applied in order."""
+
+    version: int
+    programs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Definition:
     """``package.yaml`` as Windlass uses it.
 
-    ``kubernetes`` and ``modules`` are semver ranges; an empty range admits any version.
+    ``kubernetes``, ``platform`` and the values of ``modules`` are semver ranges; an empty range admits any version.
+    ``type`` is the kind of object that installs the package, None if any does. ``weight`` orders modules (0: as if it
+    were 999); ``critical`` and ``exclusive_group`` are modules' too, and wait for the scheduler.
     """
 
     name: str
     version: str
-    type: Kind = Kind.APPLICATION
+    type: Kind | None = None
     stage: str = ""
     descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
     kubernetes: str = ""
     platform: str = ""
     modules: Mapping[str, str] = field(default_factory=dict[str, str])
     optional_modules: Mapping[str, str] = field(default_factory=dict[str, str])
+    any_of: tuple[ModuleGroup, ...] = ()
+    none_of: tuple[ModuleGroup, ...] = ()
+    weight: int = 0
+    critical: bool = False
+    exclusive_group: str = ""
     disable_confirmation: bool = False
     disable_message: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -110,18 +138,22 @@ class Definition:
 class Package:
     """A package read from its folder: everything decisions need; the chart itself stays on disk.
 
-    ``static_values`` are already unwrapped from the camelCase key; schemas are the parsed YAML or None when
-    the file is missing or empty; ``images`` maps image names to digests.
+    ``static_values`` are already unwrapped from the camelCase key, which ``scoped`` says they had; schemas are the
+    parsed YAML or None when the file is missing or empty; ``images`` maps image names to digests; ``enabled_script``
+    says that a module decides for itself whether it is enabled (the file ``enabled``).
     """
 
     definition: Definition
     static_values: Values
+    scoped: bool = False
     settings_schema: Values | None = None
     values_schema: Values | None = None
     images: Mapping[str, str] = field(default_factory=dict[str, str])
     has_chart: bool = True
     chart_has_hooks: bool = False
     hook_files: tuple[str, ...] = ()
+    conversions: tuple[Conversion, ...] = ()
+    enabled_script: bool = False
 
 
 def hooks_for(hooks: tuple[Hook, ...], binding: Binding) -> tuple[Hook, ...]:

@@ -100,8 +100,6 @@ class FilterObject:
     despite_failure: bool = False
 
 
-_EXACT: Final = 2**53
-
 type Operation = CreateObject | DeleteObject | PatchObject | FilterObject
 
 _CREATE: Final = {
@@ -316,17 +314,3 @@ def resolved(operation: Operation, *, api_version: str, kind: str) -> Operation:
 def _text_in(mapping: Mapping[str, Any], key: str) -> str:
     value = mapping.get(key)
     return value if isinstance(value, str) else ""
-
-
-def unrounded(before: Any, after: Any) -> Any:
-    """Return ``after``, what jq has made of ``before``, with the integers that jq's doubles have rounded as they were.
-
-    Only integers beyond 2**53 that stand where they stood are meant; one that a program has computed stays its own.
-    """
-    if isinstance(before, int) and not isinstance(before, bool) and isinstance(after, int | float):
-        return before if abs(before) > _EXACT and float(before) == after else after
-    if is_object(before) and is_object(after):
-        return {key: unrounded(before.get(key), value) for key, value in after.items()}
-    if is_list(before) and is_list(after) and len(before) == len(after):
-        return [unrounded(one, other) for one, other in zip(before, after, strict=True)]
-    return after

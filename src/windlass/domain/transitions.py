@@ -8,6 +8,7 @@ from typing import Final
 from windlass.domain.lifecycle import (
     OPEN,
     Desired,
+    Disabled,
     Gate,
     Loaded,
     Next,
@@ -32,6 +33,7 @@ class Result:
     loaded: Loaded | None = None
     settings: str = ""
     values: str = ""
+    disabled: str = ""
     superseded: bool = False
     unchanged: bool = False
     unsynchronized: int = 0
@@ -81,7 +83,7 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
         case Step.RELEASE_FINALIZER:
             return Progress()
         case _:
-            return progress
+            return _looked_at(step, progress)
 
 
 def begin(step: Next, progress: Progress) -> Progress:
@@ -95,7 +97,7 @@ def begin(step: Next, progress: Progress) -> Progress:
             return replace(progress, installed="", settings_for="")
         case Step.APPLY_SETTINGS:
             # Refused or cancelled, they must be applied again even if the ones before come back.
-            return replace(progress, settings_for="")
+            return replace(progress, settings_for="", disabled=None)
         case Step.UPGRADE_RELEASE:
             kept = progress.completed if progress.run.verify else ""
             # What event hooks have patched by now, this release has.
@@ -130,6 +132,10 @@ def begin_removal(desired: Desired, progress: Progress) -> Progress:
     return replace(progress, removing=True, teardown=Teardown(), active=False)
 
 
+def _looked_at(step: Next, progress: Progress) -> Progress:
+    return replace(progress, check_drift=False) if step.step is Step.CHECK_DRIFT else progress
+
+
 def _stopped(progress: Progress) -> Progress:
     return replace(progress, active=False, startup=0, run=Run(), again=False)
 
@@ -139,11 +145,13 @@ def _settings_applied(progress: Progress, result: Result) -> Progress:
     trigger = Scope.SETTINGS if progress.active else Scope.SCHEDULE
     mark = completion_mark(progress.artifact, result.settings)
     known = progress.completed == mark
+    said = Disabled(digest=digest, settings=result.settings, message=result.disabled) if result.disabled else None
     return replace(
         progress,
         settings=result.settings,
         settings_for=digest,
         values=result.values,
+        disabled=said,
         active=progress.active or known,
         run=Run(trigger=trigger, verify=known),
     )
@@ -162,7 +170,8 @@ def _release_made(progress: Progress, result: Result) -> Progress:
         # The wait was given up for a newer desired state; the release stands, the Run is not complete.
         return progress
     run = replace(progress.run, releases=progress.run.releases + 1, values=result.values)
-    if run.verify and not result.unchanged:
+    # What drift took away is put back without hooks: nothing that they depend on has changed.
+    if run.verify and not result.unchanged and run.trigger is not Scope.RUN:
         run = replace(run, verify=False)
     return _run_closed(replace(progress, run=run, values=result.values))
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from windlass.domain.defaults import fill_defaults
+from windlass.domain.ids import Kind
 from windlass.domain.package import Package, Values
 from windlass.domain.schema import Schemas, validate
 from windlass.domain.tree import merge
@@ -90,8 +91,15 @@ def release_values(package: Package, values: Values) -> Values:
 
     Helm lays what it is given over the chart's own ``values.yaml``, which is the layer of static values again: without
     the null, what a hook has removed would be back.
+
+    Charts of modules see them below the module's own key as well, where those of older platforms look for them
+    (reference: deckhouse.md section 5).
     """
-    return cast("Values", _with_nulls(package.static_values, values))
+    given = cast("Values", _with_nulls(package.static_values, values))
+    if package.definition.type is not Kind.MODULE:
+        return given
+    key = camel_key(package.definition.name)
+    return {key: given, **values} if package.scoped else {key: values, **given}
 
 
 def _with_nulls(static: Any, values: Any) -> Any:

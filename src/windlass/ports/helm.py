@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from windlass.domain.package import Values
-from windlass.ports.kube import ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,18 @@ class ReleaseRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What the newest stored revision of a release holds.
+
+    ``objects`` are as the chart wrote them, under the name of what they are in the cluster; Helm's own marks (label
+    and annotations) are among their metadata, Helm hooks are left out.
+    """
+
+    release: Release
+    objects: Mapping[ObjectRef, Object]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReleaseOutcome:
     """What `Helm.upgrade` did; ``objects`` are those of the release's manifest."""
 
@@ -73,6 +86,10 @@ class Helm(Protocol):
 
     async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
         """Return the objects in the newest stored revision's manifest; empty if there is no release."""
+        ...
+
+    async def manifest(self, ref: ReleaseRef) -> Manifest | None:
+        """Return the newest stored revision with its objects, or None."""
         ...
 
     async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:

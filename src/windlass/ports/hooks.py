@@ -44,6 +44,25 @@ class HookOutput:
     duration: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnabledRun:
+    """One question to a module's ``enabled`` script; the files are those of `HookRun`."""
+
+    root: Path
+    values: Values
+    config_values: Values
+    namespace: str
+    package_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the script says, and why if it says so."""
+
+    enabled: bool
+    reason: str = ""
+
+
 class HookFailedError(TransientError):
     """A hook ended with an error; ``operations`` are what it asked for all the same, of its object operations."""
 
@@ -70,6 +89,18 @@ class Hooks(Protocol):
             HookFailedError: the exit status is not 0, or it timed out; the reason depends on the binding
                 (`windlass.domain.hooks.failure_reason`), the text ends with the hook's last lines.
             TransientError: its output is malformed; the reason is the same.
+        """
+        ...
+
+
+class EnabledScripts(Protocol):
+    """The scripts by which modules decide for themselves (reference: hooks.md section 5)."""
+
+    async def ask(self, run: EnabledRun) -> Verdict:
+        """Run the script, without any access to the cluster.
+
+        Raises:
+            TransientError: ENABLED_SCRIPT_ERROR, it fails, takes too long, or says neither true nor false.
         """
         ...
 

@@ -131,8 +131,10 @@ class Kube(Protocol):
         """PUT with the object's own resourceVersion as precondition if it has one."""
         ...
 
-    async def apply(self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True) -> Object:
-        """Server-side apply."""
+    async def apply(
+        self, obj: Object, *, field_manager: str, subresource: str = "", force: bool = True, dry_run: bool = False
+    ) -> Object:
+        """Server-side apply; with ``dry_run`` the object as it would be, and nothing is kept."""
         ...
 
     async def patch(

@@ -23,7 +23,9 @@ from windlass.contracts.lifecycle import (
     Limits,
     Order,
     OrderResult,
+    Pool,
     QueuesView,
+    ReleaseDrifted,
     RollbackOrder,
     StatusView,
 )
@@ -52,9 +54,19 @@ class PackageLifecycles:
         installation: the installation id.
         shards: how many shards packages hash onto; the same in every process of an installation.
         limits: when a run hands over to the next.
+        pools: kinds of work that pools of workers do.
     """
 
-    def __init__(self, client: Client, *, installation: str, shards: int = 1, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        installation: str,
+        shards: int = 1,
+        limits: Limits | None = None,
+        pools: tuple[Pool, ...] = (),
+    ) -> None:
+        self._pools = pools
         self._client = client
         self._installation = installation
         self._shards = shards
@@ -81,7 +93,7 @@ class PackageLifecycles:
                 id=package_workflow_id(key),
                 task_queue=task_queue(self._installation, shard_of(key, self._shards)),
                 start_signal=DESIRED_CHANGED,
-                start_signal_args=[DesiredChanged(seen=seen)],
+                start_signal_args=[DesiredChanged(seen=seen, pools=self._pools)],
                 task_timeout=TASK_TIMEOUT,
                 search_attributes=attributes,
                 static_summary=f"{key.kind.value} {key.name}{where}",
@@ -110,6 +122,23 @@ class PackageLifecycles:
         """
         try:
             await self._handle(key).signal(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
+    async def release_drifted(self, key: PackageKey, message: ReleaseDrifted) -> bool:
+        """Tell a running lifecycle that objects of its release are gone or changed; never start one.
+
+        Returns:
+            False if none runs.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        try:
+            await self._handle(key).signal(PackageLifecycleWorkflow.release_drifted, message, rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

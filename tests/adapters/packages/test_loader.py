@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from support.packages import entry, package_yaml, write_tgz, write_tree
 from windlass.adapters.packages.loader import MAX_FILE, load
 from windlass.domain.documents import MAX_YAML
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import Kind
 
 SCHEMA = "type: object\nproperties: {a: {type: integer}}\n"
 
@@ -184,3 +186,94 @@ def test_docs_and_hooks_may_speak_of_helm_hooks(tmp_path: Path) -> None:
     package(tmp_path)
     write_tree(tmp_path, {"README.md": "helm.sh/hook: pre-install", "hooks/a.sh": "helm.sh/hook: pre-install"})
     assert not load(tmp_path).chart_has_hooks
+
+
+# -- modules -----------------------------------------------------------------------------------------------------------
+
+LEGACY = "name: my-module\nweight: 10\nrequirements: {kubernetes: '>=1.28', deckhouse: '^1.60'}\n"
+
+
+def module(root: Path, definition: str = "module.yaml", *, executable: tuple[str, ...] = (), **files: str) -> Path:
+    text = LEGACY if definition == "module.yaml" else package_yaml(type="Module", name="my-module")
+    named = {name.replace("__", "/"): content for name, content in files.items()}
+    return write_tree(root, {definition: text, **named}, executable=executable)
+
+
+@pytest.mark.parametrize("definition", ["package.yaml", "module.yaml"])
+def test_a_full_module(tmp_path: Path, definition: str) -> None:
+    files = {
+        "values.yaml": "myModule: {a: 1}\nmyModuleEnabled: true\n",
+        "openapi/settings.yaml": SCHEMA,
+        "openapi/values.yaml": SCHEMA,
+        "images_digests.json": '{"api": "sha256:aa"}',
+        "templates/a.yaml": "kind: ConfigMap\n",
+        "hooks/a.sh": "#!/bin/sh\n",
+        "enabled": "#!/bin/sh\n",
+    }
+    loaded = load(module(tmp_path, definition, executable=("hooks/a.sh", "enabled"), **files))
+    assert (loaded.definition.name, loaded.definition.type) == ("my-module", Kind.MODULE)
+    assert (loaded.static_values, loaded.scoped) == ({"a": 1}, True)
+    assert loaded.settings_schema == loaded.values_schema
+    assert loaded.images == {"api": "sha256:aa"}
+    assert (loaded.has_chart, loaded.hook_files, loaded.enabled_script) == (True, ("hooks/a.sh",), True)
+
+
+def test_a_minimal_module(tmp_path: Path) -> None:
+    loaded = load(write_tree(tmp_path, {"module.yaml": "name: my-module\n"}))
+    assert (loaded.static_values, loaded.scoped, loaded.settings_schema, loaded.values_schema) == (
+        {},
+        False,
+        None,
+        None,
+    )
+    assert (loaded.images, loaded.hook_files, loaded.has_chart, loaded.enabled_script) == ({}, (), False, False)
+
+
+def test_the_new_definition_wins_over_the_legacy_one(tmp_path: Path) -> None:
+    module(tmp_path, "module.yaml")
+    module(tmp_path, "package.yaml")
+    assert load(tmp_path).definition.version == "1.0.0"
+
+
+def test_a_legacy_modules_settings_schema(tmp_path: Path) -> None:
+    loaded = load(module(tmp_path, **{"openapi__config-values.yaml": SCHEMA}))
+    assert loaded.settings_schema is not None
+
+
+def test_an_enabled_script_counts_for_modules_that_can_run_it(tmp_path: Path) -> None:
+    assert not load(module(tmp_path, enabled="#!/bin/sh\n")).enabled_script
+    (tmp_path / "enabled").chmod(0o755)
+    assert load(tmp_path).enabled_script
+    (tmp_path / "package.yaml").write_text(package_yaml())
+    assert not load(tmp_path).enabled_script
+
+
+def conversion(version: int, *programs: str) -> str:
+    return f"version: {version}\nconversions: {json.dumps(programs)}\ndescription: {{en: 'x', ru: 'y'}}\n"
+
+
+def test_conversions_in_order(tmp_path: Path) -> None:
+    files = {
+        "openapi/conversions/v10.yaml": "",
+        **{f"openapi/conversions/v{n}.yaml": conversion(n, f".v = {n}") for n in range(2, 11)},
+        "openapi/conversions/README.md": "none",
+    }
+    loaded = load(write_tree(module(tmp_path), files))
+    assert [one.version for one in loaded.conversions] == list(range(2, 11))
+    assert loaded.conversions[0].programs == (".v = 2",)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"v3.yaml": conversion(3, ".")}, "openapi/conversions/v3.yaml: v2.yaml is missing"),
+        ({"v1.yaml": conversion(1, ".")}, "openapi/conversions/v1.yaml: v2.yaml is missing"),
+        ({"v2.yaml": conversion(3, ".")}, "v2.yaml: version: is not 2"),
+        ({"v2.yaml": ""}, "v2.yaml: version: is not 2"),
+        ({"v2.yaml": "version: 2\nconversions: []\n"}, "v2.yaml: conversions: is not a list of texts"),
+        ({"v2.yaml": "version: 2\nconversions: [1]\n"}, "v2.yaml: conversions: is not a list of texts"),
+    ],
+)
+def test_conversions_without_gaps(tmp_path: Path, files: dict[str, str], says: str) -> None:
+    write_tree(module(tmp_path), {f"openapi/conversions/{name}": text for name, text in files.items()})
+    assert says in refused(tmp_path)

@@ -24,7 +24,7 @@ from windlass.adapters.helm.storage import Storage
 from windlass.domain import releases
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.releases import Heal, Operation, Plan, Revision
-from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import Manifest, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
 from windlass.ports.kube import Kube, ObjectRef
 
 POOL_SIZE: Final = 4
@@ -101,6 +101,16 @@ class HelmClient:
         """Return the objects in the newest stored revision's manifest; empty if there is no release."""
         observed = await self._observe(ref)
         return () if observed.newest is None else await self._locate(ref, observed.newest.entries)
+
+    async def manifest(self, ref: ReleaseRef) -> Manifest | None:
+        """Return the newest stored revision with its objects, or None."""
+        newest = (await self._observe(ref)).newest
+        if newest is None:
+            return None
+        found = await asyncio.to_thread(manifest.documents, newest.manifest)
+        refs = await self._locate(ref, [manifest.entry(obj) for obj in found])
+        objects = {at: presence.marked(manifest.placed(obj, at), ref) for at, obj in zip(refs, found, strict=True)}
+        return Manifest(release=_release(ref, newest), objects=objects)
 
     async def render(self, request: ReleaseRequest, *, upgrade: bool = False) -> str:
         """Return the manifest the request would apply; the cluster is read (``lookup``, API versions), not changed.

@@ -13,7 +13,7 @@ from windlass.ports.kube import Kube, Object, ObjectRef
 _LIST_FROM: Final = 6
 """From so many objects of one kind in one namespace on, one list of metadata is cheaper than single reads."""
 
-_MANAGED: Final = "app.kubernetes.io/managed-by=Helm"  # Helm puts this label on every object of a release
+MANAGED: Final = "app.kubernetes.io/managed-by=Helm"  # Helm puts this label on every object of a release
 _NAME: Final = "meta.helm.sh/release-name"
 _NAMESPACE: Final = "meta.helm.sh/release-namespace"
 
@@ -39,7 +39,7 @@ async def _listed(refs: Sequence[ObjectRef], kube: Kube) -> set[ObjectRef]:
     if await kube.resource(first.api_version, first.kind) is None:
         return set()
     listed = await kube.list(
-        first.api_version, first.kind, namespace=first.namespace, label_selector=_MANAGED, metadata_only=True
+        first.api_version, first.kind, namespace=first.namespace, label_selector=MANAGED, metadata_only=True
     )
     names = {item["metadata"]["name"] for item in listed.items}
     found = {ref for ref in refs if ref.name in names}
@@ -55,6 +55,17 @@ async def delete_leftovers(refs: Iterable[ObjectRef], release: ReleaseRef, kube:
         if obj is not None and _owned(obj, release) and await kube.delete(ref, uid=obj["metadata"]["uid"]):
             deleted.append(ref)
     return tuple(deleted)
+
+
+def marked(obj: Object, release: ReleaseRef) -> Object:
+    """Return ``obj`` with the label and the annotations that Helm puts on every object of a release."""
+    metadata: Mapping[str, Any] = obj["metadata"]
+    label, _, value = MANAGED.partition("=")
+    labels: Mapping[str, Any] = metadata.get("labels") or {}
+    annotations: Mapping[str, Any] = metadata.get("annotations") or {}
+    marks = {_NAME: release.name, _NAMESPACE: release.namespace}
+    both = {"labels": {**labels, label: value}, "annotations": {**annotations, **marks}}
+    return {**obj, "metadata": {**metadata, **both}}
 
 
 def _owned(obj: Object, release: ReleaseRef) -> bool:

@@ -37,6 +37,7 @@ class Record:
     has_hooks: bool
     deployed: str = ""
     description: str = ""
+    manifest: str = ""
 
 
 def decode(secret: Object) -> Record:
@@ -96,6 +97,7 @@ def _record(content: Mapping[str, Any]) -> Record:
         has_hooks=bool(content.get("hooks")),
         deployed=str(content["info"].get("last_deployed") or ""),
         description=str(content["info"].get("description") or ""),
+        manifest=content.get("manifest") or "",
     )
 
 

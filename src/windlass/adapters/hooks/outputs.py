@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from windlass.adapters.hooks.runfiles import (
     CONFIG_VALUES_PATCH,
+    ENABLED_REASON,
+    ENABLED_RESULT,
     KUBERNETES_PATCH,
     METRICS,
     VALUES_PATCH,
@@ -14,9 +16,13 @@ from windlass.adapters.hooks.runfiles import (
     RunFiles,
 )
 from windlass.domain.documents import DocumentError, is_list, is_object, parse_documents, parse_json_stream
+from windlass.domain.errors import cap
 from windlass.domain.hook_metrics import MetricError, Sample, parse_samples
 from windlass.domain.patch_operations import despite_failure
-from windlass.ports.hooks import HookOutput
+from windlass.ports.hooks import HookOutput, Verdict
+
+MAX_REASON: Final = 1024
+"""Bytes of the reason a module gives for being disabled."""
 
 type _Items = list[dict[str, Any]]
 
@@ -42,6 +48,18 @@ def left_by_failure(files: RunFiles) -> list[Mapping[str, Any]]:
         return despite_failure(_operations(files))
     except OutputError:
         return []  # the run has failed already, and that is what is told
+
+
+def read_verdict(files: RunFiles) -> Verdict:
+    """Read what a module's ``enabled`` script has written.
+
+    Raises:
+        OutputError: it is neither true nor false.
+    """
+    result = files.read(ENABLED_RESULT).strip()
+    if result not in ("true", "false"):
+        raise OutputError(ENABLED_RESULT, "expected true or false" if result else "is empty, expected true or false")
+    return Verdict(enabled=result == "true", reason=cap(files.read(ENABLED_REASON).strip(), MAX_REASON))
 
 
 def _values_patch(files: RunFiles, variable: str) -> _Items:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from windlass.ports.hooks import HookRun
+from windlass.ports.hooks import EnabledRun, HookRun
 
 MAX_OUTPUT: Final = 4 * 1024 * 1024
 """Bytes of one file written by a hook; one object of the API server has at most 1.5 MiB."""
@@ -19,6 +19,8 @@ VALUES_PATCH: Final = "VALUES_JSON_PATCH_PATH"
 CONFIG_VALUES_PATCH: Final = "CONFIG_VALUES_JSON_PATCH_PATH"
 KUBERNETES_PATCH: Final = "KUBERNETES_PATCH_PATH"
 METRICS: Final = "METRICS_PATH"
+ENABLED_RESULT: Final = "MODULE_ENABLED_RESULT"
+ENABLED_REASON: Final = "MODULE_ENABLED_REASON"
 
 _OUTPUTS: Final = {
     VALUES_PATCH: "values-patch.json",
@@ -67,14 +69,20 @@ class RunFiles:
             raise OutputError(variable, f"is not UTF-8 at byte {error.start}") from None
 
 
+def create_enabled_files(folder: Path, run: EnabledRun) -> RunFiles:
+    """Make ``folder`` with the files of a module's ``enabled`` script, as `create_run_files`."""
+    inputs = {
+        "VALUES_PATH": ("values.json", json.dumps(run.values)),
+        "CONFIG_VALUES_PATH": ("config-values.json", json.dumps(run.config_values)),
+    }
+    return _created(folder, inputs, {ENABLED_RESULT: "enabled-result", ENABLED_REASON: "enabled-reason"})
+
+
 def create_run_files(folder: Path, run: HookRun) -> RunFiles:
     """Make ``folder`` with what the hook reads and with empty files for what it writes, all for the owner only.
 
     Without a kubeconfig in ``run`` the hook is given none.
     """
-    home = folder / "home"
-    folder.mkdir(mode=0o700)
-    home.mkdir(mode=0o700)
     inputs = {
         "BINDING_CONTEXT_PATH": ("binding-context.json", json.dumps(run.context)),
         "VALUES_PATH": ("values.json", json.dumps(run.values)),
@@ -82,9 +90,15 @@ def create_run_files(folder: Path, run: HookRun) -> RunFiles:
     }
     if run.kubeconfig:
         inputs["KUBECONFIG"] = ("kubeconfig", run.kubeconfig)
-    outputs = {variable: (name, "") for variable, name in _OUTPUTS.items()}
+    return _created(folder, inputs, _OUTPUTS)
+
+
+def _created(folder: Path, inputs: Mapping[str, tuple[str, str]], outputs: Mapping[str, str]) -> RunFiles:
+    home = folder / "home"
+    folder.mkdir(mode=0o700)
+    home.mkdir(mode=0o700)
     variables: dict[str, str] = {}
-    for variable, (name, content) in (inputs | outputs).items():
+    for variable, (name, content) in {**inputs, **{name: (file, "") for name, file in outputs.items()}}.items():
         path = folder / name
         path.touch(mode=0o600, exist_ok=False)
         path.write_text(content, encoding="utf-8")

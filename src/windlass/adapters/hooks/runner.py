@@ -18,17 +18,20 @@ from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.adapters.hooks.commands import discovery_command, run_command
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines
-from windlass.adapters.hooks.outputs import collect_output, left_by_failure
+from windlass.adapters.hooks.outputs import collect_output, left_by_failure, read_verdict
 from windlass.adapters.hooks.process import run_group
-from windlass.adapters.hooks.runfiles import OutputError, create_run_files
+from windlass.adapters.hooks.runfiles import OutputError, create_enabled_files, create_run_files
 from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import failure_reason, parse_config
-from windlass.domain.package import Hook
-from windlass.ports.hooks import HookFailedError, HookOutput, HookRun
+from windlass.domain.package import ENABLED_SCRIPT, Hook
+from windlass.ports.hooks import EnabledRun, HookFailedError, HookOutput, HookRun, Verdict
 
 DISCOVERY_TIMEOUT: Final = 10.0
 """Seconds a hook has to answer ``--config``."""
+
+ENABLED_TIMEOUT: Final = 30.0
+"""Seconds a module's ``enabled`` script has; it decides from values, and waits for nothing."""
 
 MAX_CONFIG: Final = 256 * 1024
 """Bytes of an answer to ``--config``."""
@@ -114,6 +117,35 @@ class HookRunner:
                 except OutputError as error:
                     hint = "nothing of what it wrote was applied"
                     raise TransientError(reason, f"{what}: {error}", hint=hint) from None
+
+    async def ask(self, run: EnabledRun) -> Verdict:
+        """Ask a module's script whether it is enabled; see `ports.EnabledScripts`."""
+        log = structlog.get_logger().bind(package=run.package_id, hook=ENABLED_SCRIPT)
+        budget = Budget()
+        stdout = Lines(_line_logger(log, "stdout"), budget)
+        stderr = Lines(_line_logger(log, "stderr"), budget)
+        reason = Reason.ENABLED_SCRIPT_ERROR
+        with _system_errors(reason, ENABLED_SCRIPT):
+            async with self._turns, self._run_folder() as folder:
+                files = await to_the_end(asyncio.to_thread(create_enabled_files, folder, run))
+                identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
+                variables = {**files.variables, **identity}
+                command = run_command(
+                    run.root, ENABLED_SCRIPT, home=files.home, worker=self._environment, variables=variables
+                )
+                ended = await run_group(
+                    command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=ENABLED_TIMEOUT
+                )
+                if ended.timed_out or ended.status:
+                    how = f"no answer within {ENABLED_TIMEOUT:g} s" if ended.timed_out else str(ended)
+                    quoted = _quoted(stderr.tail or stdout.tail)
+                    hint = "correct the script; it is asked again"
+                    raise TransientError(reason, f"{ENABLED_SCRIPT}: {how}{quoted}", hint=hint)
+                try:
+                    return await asyncio.to_thread(read_verdict, files)
+                except OutputError as error:
+                    hint = "write true or false, and nothing else"
+                    raise TransientError(reason, f"{ENABLED_SCRIPT}: {error}", hint=hint) from None
 
     async def _discover(self, root: Path, path: str) -> Hook:
         stdout = Capture(MAX_CONFIG)

@@ -217,7 +217,7 @@ class KubeClient:
     ) -> Object:
         """Server-side apply: create or update exactly the fields of ``obj``, owned by ``field_manager``.
 
-        With ``dry_run`` everything is validated and admitted, and nothing is stored.
+        With ``dry_run`` everything is validated and admitted, nothing is stored, and the answer is what would be.
         """
         resource = await self._served("patch", *_kind(obj))
         namespace, name = _names(obj)

@@ -73,10 +73,40 @@ def read(source: str | Path | None = None, *, context: str = "") -> ApiAccess:
     raise _bad(f"no kubeconfig at {', '.join(map(str, listed)) or '~/.kube/config'} and not inside a pod")
 
 
+def write_in_cluster(path: Path, host: str, port: str, *, mounted: Path = SERVICE_ACCOUNT) -> Path:
+    """Write a kubeconfig of the pod's own account, for programs that want a file; it refers to what is mounted.
+
+    Args:
+        path: of the file; its folder is made.
+        host: of the API server, as ``KUBERNETES_SERVICE_HOST`` has it.
+        port: as ``KUBERNETES_SERVICE_PORT`` has it.
+        mounted: folder with the account's token, CA and namespace.
+
+    Returns:
+        ``path``.
+    """
+    cluster = {"server": _server(host, port), "certificate-authority": str(mounted / "ca.crt")}
+    namespace = _text(mounted / "namespace").strip()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "pod",
+        "clusters": [{"name": "pod", "cluster": cluster}],
+        "users": [{"name": "pod", "user": {"tokenFile": str(mounted / "token")}}],
+        "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod", "namespace": namespace}}],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return path
+
+
+def _server(host: str, port: str) -> str:
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
 def _in_cluster() -> ApiAccess:
-    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     return ApiAccess(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        server=_server(os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")),
         ca_pem=_text(SERVICE_ACCOUNT / "ca.crt"),
         token_file=str(SERVICE_ACCOUNT / "token"),
         namespace=_text(SERVICE_ACCOUNT / "namespace").strip(),

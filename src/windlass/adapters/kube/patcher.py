@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from windlass.adapters.kube.client import KubeClient
 from windlass.domain.documents import is_object
+from windlass.domain.doubles import unrounded
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.patch_operations import (
     Bounds,
@@ -20,7 +21,6 @@ from windlass.domain.patch_operations import (
     PatchObject,
     parse_operations,
     resolved,
-    unrounded,
 )
 from windlass.ports.hooks import ObjectPatcher
 from windlass.ports.jq import Jq

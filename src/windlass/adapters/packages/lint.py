@@ -12,9 +12,9 @@ import yaml
 from windlass.adapters.packages import loader
 from windlass.adapters.packages.digest import files_of
 from windlass.adapters.packages.helm_hooks import has_helm_hooks
-from windlass.domain.definition import FILE, DefinitionError, read_definition
+from windlass.domain.definition import LEGACY_FILE, UNVERSIONED, DefinitionError, read_definition
 from windlass.domain.errors import PermanentError
-from windlass.domain.package import Definition, Package, Values
+from windlass.domain.package import ENABLED_SCRIPT, Definition, Package, Values
 from windlass.domain.schema import VALUES_SCHEMA, check_schema, prepare_schemas, validate
 from windlass.domain.values import base_values, camel_key, check_settings
 from windlass.domain.versions import VersionRangeError, parse_exact
@@ -44,7 +44,11 @@ def lint(root: Path) -> list[Problem]:
     except PermanentError as error:
         return [Problem(file=".", message=error.message, hint="packages hold plain files and folders only")]
     definition, problems = _definition(root)
-    problems += [*_chart(root), *_hooks(root)]
+    problems += [*_chart(root), *_hooks(root), *_enabled_script(root)]
+    try:
+        loader.read_conversions(root)
+    except loader.FileError as error:
+        problems.append(_problem_of(error))
     try:
         has_helm_hooks(root)
     except PermanentError as error:
@@ -73,13 +77,13 @@ def lint(root: Path) -> list[Problem]:
 
 def _definition(root: Path) -> tuple[Definition | None, list[Problem]]:
     try:
-        return read_definition(loader.read_definition_file(root)), []
+        return read_definition(loader.read_definition_file(root), loader.definition_file(root)), []
     except loader.FileError as error:
         return None, [_problem_of(error)]
     except DefinitionError as error:
         path = error.field.replace("[", ".").replace("]", "").split(".") if error.field else []
         message = f"{error.field}: {error.problem}" if error.field else error.problem
-        return None, [Problem(file=FILE, line=_line(root, FILE, path), message=message, hint=error.hint)]
+        return None, [Problem(file=error.file, line=_line(root, error.file, path), message=message, hint=error.hint)]
 
 
 def _read(root: Path, name: str) -> tuple[list[Problem], Values | None]:
@@ -120,6 +124,15 @@ def _hooks(root: Path) -> Iterator[Problem]:
             )
 
 
+def _enabled_script(root: Path) -> Iterator[Problem]:
+    if (root / ENABLED_SCRIPT).is_file() and not loader.has_enabled_script(root):
+        yield Problem(
+            file=ENABLED_SCRIPT,
+            message="cannot be run, so it is passed over and the module is always enabled",
+            hint=f"chmod +x {ENABLED_SCRIPT}, or remove it",
+        )
+
+
 def _schema(root: Path, file: str, schema: Values | None, settings: Values | None) -> Iterator[Problem]:
     for violation in check_schema(schema, settings=settings) if schema else ():
         path = [part.replace("~1", "/").replace("~0", "~") for part in violation.path.split("/") if part]
@@ -128,6 +141,7 @@ def _schema(root: Path, file: str, schema: Values | None, settings: Values | Non
 
 def _place(root: Path, definition: Definition) -> Iterator[Problem]:
     """A folder called like a version lies in a repository, where names must be true."""
+    file = loader.definition_file(root)
     folder = root.resolve()
     try:
         parse_exact(folder.name)
@@ -137,10 +151,10 @@ def _place(root: Path, definition: Definition) -> Iterator[Problem]:
         ("name", definition.name, folder.parent.name),
         ("version", definition.version, folder.name),
     ):
-        if given != there:
+        if given != there and (file, given) != (LEGACY_FILE, UNVERSIONED):
             yield Problem(
-                file=FILE,
-                line=_line(root, FILE, [field]),
+                file=file,
+                line=_line(root, file, [field]),
                 message=f"{field}: is {given}, but the folder is {folder.parent.name}/{folder.name}",
                 hint="a repository holds packages as <name>/<version>",
             )
@@ -160,7 +174,7 @@ def _own_key(root: Path, definition: Definition, values: Values) -> Iterator[Pro
 
 def _values(root: Path, definition: Definition, settings: Values | None, values: Values | None) -> Iterator[Problem]:
     """Look whether a package that can be installed without any settings has valid values then."""
-    static = loader.static_values(root, camel_key(definition.name))
+    static, _ = loader.static_values(root, camel_key(definition.name))
     package = Package(definition=definition, static_values=static, settings_schema=settings, values_schema=values)
     schemas = prepare_schemas(package)
     if schemas.values is None or check_settings(schemas, {}):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from windlass.adapters.packages.helm_hooks import has_helm_hooks
-from windlass.domain.definition import FILE, parse_definition
-from windlass.domain.documents import DocumentError, parse_document
+from windlass.domain.definition import FILE, LEGACY_FILE, parse_definition
+from windlass.domain.documents import DocumentError, is_list, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.package import Package, Values
+from windlass.domain.ids import Kind
+from windlass.domain.package import ENABLED_SCRIPT, Conversion, Package, Values
 from windlass.domain.schema import SETTINGS_SCHEMA, VALUES_SCHEMA, prepare_schemas
 from windlass.domain.values import camel_key
 
@@ -19,6 +20,7 @@ LEGACY_SETTINGS_SCHEMA: Final = "openapi/config-values.yaml"
 STATIC_VALUES: Final = "values.yaml"
 IMAGES: Final = "images_digests.json"
 CHART: Final = "Chart.yaml"
+CONVERSIONS: Final = "openapi/conversions"
 
 MAX_FILE: Final = 5 << 20
 """Bytes of one file that is read as a whole; larger ones are data. YAML has a narrower limit (`documents.MAX_YAML`)."""
@@ -27,6 +29,7 @@ _NOT_HOOKS: Final = frozenset({"lib", "venv"})
 _NOT_HOOK_ENDINGS: Final = (".yaml", ".json", ".md", ".txt")
 _EXECUTABLE: Final = 0o111
 _BOM: Final = "\ufeff"
+_CONVERSION: Final = re.compile(r"v([1-9][0-9]{0,3})\.ya?ml")
 _LINE: Final = re.compile(r"line (\d+)")
 
 
@@ -60,16 +63,20 @@ def load(root: Path) -> Package:
     try:
         if is_plain_chart(root):
             return read_plain_chart(root)
-        definition = parse_definition(read_definition_file(root))
+        definition = parse_definition(read_definition_file(root), definition_file(root))
+        static, scoped = static_values(root, camel_key(definition.name))
         package = Package(
             definition=definition,
-            static_values=static_values(root, camel_key(definition.name)),
+            static_values=static,
+            scoped=scoped,
             settings_schema=read_mapping(root, settings_schema_file(root)),
             values_schema=read_mapping(root, VALUES_SCHEMA),
             images=read_images(root),
             has_chart=has_chart(root),
             chart_has_hooks=has_helm_hooks(root),
             hook_files=hook_files(root),
+            conversions=read_conversions(root),
+            enabled_script=definition.type is Kind.MODULE and has_enabled_script(root),
         )
     except FileError as error:
         raise PermanentError(Reason.LOAD_FAILED, str(error), hint=error.hint, actor=Actor.AUTHOR) from error
@@ -77,15 +84,54 @@ def load(root: Path) -> Package:
     return package
 
 
+def definition_file(root: Path) -> str:
+    """Return the file in which a package says what it is; ``package.yaml`` wins over a module's legacy file."""
+    return LEGACY_FILE if not (root / FILE).is_file() and (root / LEGACY_FILE).is_file() else FILE
+
+
 def read_definition_file(root: Path) -> Any:
-    """Return what ``package.yaml`` holds.
+    """Return what ``package.yaml``, or the legacy ``module.yaml``, holds.
 
     Raises:
-        FileError: it is missing, or as `read_yaml`.
+        FileError: both are missing, or as `read_yaml`.
     """
-    if not (root / FILE).is_file():
+    file = definition_file(root)
+    if not (root / file).is_file():
         raise FileError(FILE, "is missing", "every package has one: see docs/packages.md")
-    return read_yaml(root, FILE)
+    return read_yaml(root, file)
+
+
+def read_conversions(root: Path) -> tuple[Conversion, ...]:
+    """Return the conversions of settings, oldest first (reference: deckhouse.md section 5).
+
+    Raises:
+        FileError: a version is missing in between, a file is called or says another version than the next one, or holds
+            no programs; or as `read_mapping`.
+    """
+    found = {
+        name: int(match[1])
+        for name in (path.name for path in (root / CONVERSIONS).glob("*"))
+        if (match := _CONVERSION.fullmatch(name))
+    }
+    conversions: list[Conversion] = []
+    for wanted, (name, version) in enumerate(sorted(found.items(), key=lambda item: item[1]), start=2):
+        file = f"{CONVERSIONS}/{name}"
+        if version != wanted:
+            raise FileError(file, f"v{wanted}.yaml is missing", "number the files from v2.yaml on, without gaps")
+        document = read_mapping(root, file) or {}
+        if document.get("version") != version:
+            raise FileError(file, f"version: is not {version}", f"write `version: {version}`")
+        programs = document.get("conversions")
+        if not is_list(programs) or not programs or not all(isinstance(one, str) for one in programs):
+            raise FileError(file, "conversions: is not a list of texts", "write jq programs, such as `del(.old)`")
+        conversions.append(Conversion(version=version, programs=tuple(programs)))
+    return tuple(conversions)
+
+
+def has_enabled_script(root: Path) -> bool:
+    """Say whether a module has a script that decides whether it is enabled; one that cannot be run is none."""
+    path = root / ENABLED_SCRIPT
+    return path.is_file() and bool(path.stat().st_mode & _EXECUTABLE)
 
 
 def has_chart(root: Path) -> bool:
@@ -137,15 +183,15 @@ def read_mapping(root: Path, name: str) -> Values | None:
     return cast("Values", document)
 
 
-def static_values(root: Path, key: str) -> Values:
-    """Return ``values.yaml``; of one that has the package's own key on top only what is below it.
+def static_values(root: Path, key: str) -> tuple[Values, bool]:
+    """Return ``values.yaml``; of one that has the package's own key on top only what is below it, and True.
 
     Raises:
         FileError: as `read_mapping`.
     """
     values = read_mapping(root, STATIC_VALUES) or {}
     inner = values.get(key)
-    return cast("Values", inner) if isinstance(inner, dict) else values
+    return (cast("Values", inner), True) if isinstance(inner, dict) else (values, False)
 
 
 def read_images(root: Path) -> dict[str, str]:

@@ -11,19 +11,17 @@ from typing import Any, Final, cast
 
 from windlass.adapters.packages import loader
 from windlass.adapters.packages.helm_hooks import has_helm_hooks
-from windlass.domain.definition import FILE
+from windlass.domain.definition import FILE, LEGACY_FILE
 from windlass.domain.documents import is_object
 from windlass.domain.package import Definition, Package, Values
 from windlass.domain.wanted import canonical
-
-LEGACY: Final = "module.yaml"
 
 _ANYTHING: Final[Values] = {"type": "object", "additionalProperties": True}
 
 
 def is_plain_chart(root: Path) -> bool:
     """Say whether a folder is a chart that says nothing to Windlass."""
-    return (root / loader.CHART).is_file() and not any((root / name).exists() for name in (FILE, LEGACY))
+    return (root / loader.CHART).is_file() and not any((root / name).exists() for name in (FILE, LEGACY_FILE))
 
 
 def read_plain_chart(root: Path) -> Package:

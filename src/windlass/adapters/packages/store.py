@@ -21,7 +21,7 @@ from windlass.adapters.packages.loader import CHART
 from windlass.adapters.packages.plain_chart import is_plain_chart
 from windlass.adapters.packages.source import Found, PackageSource, opened
 from windlass.adapters.packages.transport import FetchLimits
-from windlass.domain.definition import FILE
+from windlass.domain.definition import LEGACY_FILE
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import is_dns_label
 from windlass.domain.package import Artifact, Package, Source
@@ -245,8 +245,8 @@ async def _found(place: PackageSource, repository: Repository, source: Source, w
 
 def _check_identity(root: Path, source: Source) -> None:
     """See that the package is what its place in the repository says; whatever else is wrong, `load` tells."""
-    file = CHART if is_plain_chart(root) else FILE
     try:
+        file = CHART if is_plain_chart(root) else loader.definition_file(root)
         document = loader.read_yaml(root, file)
     except (FileNotFoundError, loader.FileError):
         return
@@ -255,6 +255,8 @@ def _check_identity(root: Path, source: Source) -> None:
     definition = cast("dict[str, object]", document)
     for field, wanted in (("name", source.package), ("version", source.version)):
         given = definition.get(field)
+        if file == LEGACY_FILE and field == "version":
+            continue
         same = given == wanted or (file == CHART and field == "version" and canonical(str(given)) == wanted)
         if isinstance(given, str) and not same:
             raise PermanentError(

@@ -1,0 +1,113 @@
+"""The step that applies settings: validated, converted, and shown to the module's own script."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporalio import activity
+
+from windlass.activities.content import VALUES_ROOT, Content, Contents, State
+from windlass.activities.conversion import converted
+from windlass.activities.inputs import read_inputs
+from windlass.activities.observe import object_ref
+from windlass.contracts.record import PackageRecord
+from windlass.contracts.steps import SettingsRequest, SettingsResult
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.hooks import config_values_file, values_file
+from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.package import ENABLED_SCRIPT, Values
+from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.values import check_settings
+from windlass.ports.hooks import EnabledRun, EnabledScripts
+from windlass.ports.jq import Jq
+from windlass.ports.kube import Kube
+
+
+class SettingsActivities:
+    """Settings are read where they are used, and kept in the state Secret only."""
+
+    def __init__(self, *, kube: Kube, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes) -> None:
+        self._kube = kube
+        self._contents = contents
+        self._jq = jq
+        self._scripts = scripts
+        self._digest_key = digest_key
+
+    @activity.defn(name="package.apply_settings")
+    async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
+        """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
+        if request.restore:
+            return await self._restore_settings(request)
+        inputs = await read_inputs(self._kube, request.key)
+        if inputs is None or inputs.object.metadata.uid != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        content = await self._contents.ensure(request.artifact)
+        given, version = inputs.settings(), inputs.object.spec.settings_version
+        settings = await converted(self._jq, content.package.conversions, given, version)
+        state = await self._contents.state(request.key, request.uid, request.record)
+        # Where a conversion has put what came from a Secret is not known: nothing of it is shown.
+        concealed = inputs.concealed() if settings == given else settings
+        raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
+        digest = inputs.settings_digest(self._digest_key)
+        return await self._applied(request, content, state, {"settings": settings, "settings_digest": digest})
+
+    async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
+        """Apply the settings and hook patches of a good release.
+
+        Raises:
+            PermanentError: REVISION_LOST, the state Secret does not hold them (any more).
+        """
+        content = await self._contents.ensure(request.artifact)
+        state = await self._contents.state(request.key, request.uid, request.record)
+        good = state.record.revision(request.restore)
+        if good is None:
+            raise PermanentError(
+                Reason.REVISION_LOST,
+                f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
+                f"settings of the good release of version {request.artifact.exact}",
+                hint="order `rollback --to` another revision, or change the object to what shall run",
+                actor=Actor.USER,
+            )
+        restored = {
+            "settings": good.settings,
+            "settings_digest": good.settings_digest,
+            "patches": good.patches,
+            "config_patches": good.config_patches,
+        }
+        return await self._applied(request, content, state, restored)
+
+    async def _applied(
+        self, request: SettingsRequest, content: Content, state: State, applied: dict[str, Any]
+    ) -> SettingsResult:
+        """Store what is applied, unless the values that follow from it are not valid."""
+        wanted = state.record.model_copy(update=applied)
+        values = self._contents.values(content, wanted)
+        if content.schemas.values is not None:
+            found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
+            raise_if_invalid(found, what="values that follow from the settings")
+        disabled = await self._disabled(request.key, content, wanted, values)
+        saved = await self._contents.update(
+            request.key, request.uid, state.ref, lambda record: record.model_copy(update=applied)
+        )
+        values = self._contents.values(content, saved.record)
+        return SettingsResult(
+            settings=saved.record.settings_digest,
+            values=self._contents.digest(values),
+            record=saved.ref,
+            disabled=disabled,
+        )
+
+    async def _disabled(self, key: PackageKey, content: Content, record: PackageRecord, values: Values) -> str:
+        """Ask the module's own script; return why it wants to be disabled, empty if it does not or there is none."""
+        if not content.package.enabled_script:
+            return ""
+        name = content.package.definition.name
+        run = EnabledRun(
+            root=content.root,
+            values=values_file(name, values, {}),
+            config_values=config_values_file(name, record.settings or {}, {}),
+            namespace=key.target_namespace,
+            package_id=key.package_id,
+        )
+        verdict = await self._scripts.ask(run)
+        return "" if verdict.enabled else verdict.reason or f"the script {ENABLED_SCRIPT!r} says so"
