@@ -25,6 +25,7 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
@@ -114,7 +115,7 @@ class Process:
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
-            methods = activities(adapters, settings, self.keyring)
+            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
             self.health.ready(pool)
