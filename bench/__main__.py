@@ -58,6 +58,10 @@ MEASURES: Final = (
     ),
     Measure(names=("idle_200",), module="quiet", function="idle", options={"packages": 200}),
     Measure(names=("restart_200",), module="recovery", function="idle", options={"packages": 200}),
+    Measure(names=("event_latency",), module="events", function="latency", options={"events": 200}),
+    Measure(names=("event_burst",), module="events", function="burst", options={"writes": 300}),
+    Measure(names=("takeover",), module="takeover", options={"packages": 12, "runs": 3}),
+    Measure(names=("roles",), module="roles", options={"packages": 20}),
     Measure(names=("drift",), module="drift"),
     Measure(names=("recovery",), module="recovery", function="upgrading", options={"runs": 10}),
 )

@@ -1,32 +1,26 @@
 """How fast and how well combined a package's hook hears of changes (targets: design.md section 8).
 
-``PYTHONPATH=tests:bench python bench/events.py`` prints a table; ``--json`` prints one object a row instead: name,
-metric, unit, value, n. With ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs there.
-
 Everything is on: sandbox, payload codec, a jq filter, snapshots of another binding, the journal in the state Secret.
 The hook is a shell script whose first act is to note the time, so its process start is what is measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from rows import Row
 from temporalio.api.enums.v1 import EventType
 
 from support.installation import CONFIG_MAP, GREETING, Installation, write_package
 from support.running import packages, running
-from support.stack import session_stack
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
@@ -36,17 +30,6 @@ WAIT: Final = 120.0
 
 SLOW: Final = 3
 """Seconds of the slow run of the burst."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One figure; ``n`` is how many events or runs stand behind it."""
-
-    name: str
-    metric: str
-    unit: str
-    value: float
-    n: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +144,7 @@ async def field(stack: Stack, folder: Path, *, slow: bool = False) -> AsyncGener
         yield Field(installation, notes)
 
 
-async def latency(stack: Stack, folder: Path, events: int) -> list[Row]:
+async def latency(stack: Stack, folder: Path, *, events: int) -> list[Row]:
     """Write one object at a time; measure from the request to the start of the hook's process."""
     async with field(stack, folder) as laid:
         for number in range(10):  # connections and caches are warm in a worker that lives
@@ -182,7 +165,7 @@ async def latency(stack: Stack, folder: Path, events: int) -> list[Row]:
     ]
 
 
-async def burst(stack: Stack, folder: Path, writes: int) -> list[Row]:
+async def burst(stack: Stack, folder: Path, *, writes: int) -> list[Row]:
     """Write many objects at once, to an idle hook and to one that is running for three seconds."""
     rows: list[Row] = []
     async with field(stack, folder, slow=True) as laid:
@@ -215,31 +198,3 @@ async def burst(stack: Stack, folder: Path, writes: int) -> list[Row]:
             ]
         failed = await laid.failed_tasks()
     return [*rows, Row(name="event_burst", metric="failed_workflow_tasks", unit="count", value=failed, n=writes)]
-
-
-def main() -> None:
-    """Measure both and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, default=200)
-    parser.add_argument("--writes", type=int, default=300)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
-
-        async def both() -> list[Row]:
-            folders = [Path(name) / part for part in ("latency", "burst")]
-            for folder in folders:
-                folder.mkdir()
-            return [
-                *await latency(stack, folders[0], options.events),
-                *await burst(stack, folders[1], options.writes),
-            ]
-
-        rows = asyncio.run(both())
-    for row in rows:
-        text = json.dumps(asdict(row)) if options.json else f"{row.name:15}{row.metric:24}{row.value:>10} {row.unit}"
-        sys.stdout.write(f"{text}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,26 +1,20 @@
 """What pools cost: packages installed by one process that does everything, and by one process for each kind of work.
 
-Run with ``PYTHONPATH=tests python bench/roles.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs there.
-Prints a table of figures; ``--json`` prints one object a row instead: name, metric, unit, value, n. Seconds count from
-the first package applied to the last one ready; packages have a hook and a chart of one object.
+Seconds count from the first package applied to the last one ready; packages have a hook and a chart of one object.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import subprocess
-import sys
-import tempfile
 import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from rows import Row
+
 from support.installation import CONFIG_MAP, GREETING, installed, write_package
-from support.stack import session_stack
 from windlass.devstack.stack import Stack
 
 WAIT: Final = 300.0
@@ -38,17 +32,6 @@ SHAPES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "pools_one_process": ("helm,hooks", ("all",)),
     "pools": ("helm,hooks", ("workflows", "helm", "hooks", "watcher")),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One figure."""
-
-    name: str
-    metric: str
-    unit: str
-    value: float
-    n: int
 
 
 async def shape(stack: Stack, folder: Path, name: str, packages: int) -> list[Row]:
@@ -97,23 +80,6 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
-    """Measure every shape."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--packages", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
-        for one in SHAPES:
-            for row in asyncio.run(shape(stack, Path(name) / one, one, options.packages)):
-                text = (
-                    json.dumps(asdict(row))
-                    if options.json
-                    else f"{row.name:24} {row.metric:22} {row.value:8.2f} {row.unit}"
-                )
-                sys.stdout.write(f"{text}\n")
-                sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
+async def measure(stack: Stack, folder: Path, *, packages: int) -> list[Row]:
+    """Install the same packages in every shape."""
+    return [row for one in SHAPES for row in await shape(stack, folder / one, one, packages)]

@@ -1,27 +1,21 @@
 """How long the packages of a lost worker stand still: one of three is killed, and every package is changed at once.
 
-Run with ``PYTHONPATH=tests python bench/takeover.py``; with ``WINDLASS_TEST_STACK=DIR`` it uses the stack that runs
-there. Prints a table of figures; ``--json`` prints one object a row instead: name, metric, unit, value, n. Seconds
-count from the kill to the last package ready with its new settings.
+Seconds count from the kill to the last package ready with its new settings.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from rows import Row
+
 from support.installation import Installation, installed, write_greeter
-from support.stack import session_stack
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import shards_name
@@ -29,17 +23,6 @@ from windlass.ports.kube import ObjectRef
 
 WAIT: Final = 120.0
 """Seconds until anything here is given up."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One figure; ``n`` is how many runs stand behind it."""
-
-    name: str
-    metric: str
-    unit: str
-    value: float
-    n: int
 
 
 async def once(stack: Stack, folder: Path, packages: int) -> float:
@@ -82,21 +65,10 @@ async def _shared(installation: Installation) -> bool:
     return sorted(owners.values()) == [2, 3, 3]
 
 
-def main() -> None:
-    """Measure some runs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--packages", type=int, default=12)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, session_stack(Path(name) / "stack") as stack:
-        runs = range(options.runs)
-        found = [asyncio.run(once(stack, Path(name) / str(run), options.packages)) for run in runs]
-    for metric, value in (("median", statistics.median(found)), ("worst", max(found))):
-        row = Row(name="takeover", metric=metric, unit="s", value=round(value, 2), n=len(found))
-        text = json.dumps(asdict(row)) if options.json else f"{row.name:<12}{metric:<10}{value:>8.2f} s  n={row.n}"
-        sys.stdout.write(f"{text}\n")
-
-
-if __name__ == "__main__":
-    main()
+async def measure(stack: Stack, folder: Path, *, packages: int, runs: int) -> list[Row]:
+    """Kill one of three workers, several times over."""
+    found = [await once(stack, folder / str(number), packages) for number in range(runs)]
+    return [
+        Row(name="takeover", metric="median", unit="s", value=statistics.median(found), n=runs),
+        Row(name="takeover", metric="worst", unit="s", value=max(found), n=runs),
+    ]
