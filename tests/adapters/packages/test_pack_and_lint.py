@@ -37,7 +37,7 @@ def told(root: Path) -> list[str]:
 
 
 def test_there_are_examples_and_they_are_clean() -> None:
-    assert len(EXAMPLES) == 4
+    assert {one.parent.name for one in EXAMPLES} == {"cache", "notice", "vault", "webapp"}
     assert {path.parent.name: told(path) for path in EXAMPLES} == {"cache": [], "vault": [], "webapp": []}
 
 
