@@ -431,7 +431,7 @@ async def test_a_package_without_a_lifecycle_is_told_apart(installation: Install
         installation, "apply", "--wait", "--timeout", "1", "-f", "-", *where, stdin=text, WINDLASS_INSTALLATION=name
     )
     assert ran.code == 1
-    assert f"not ready within 1 s: {installation.namespace}/unserved" in ran.err
+    assert f"not ready within 1 s: Application unserved in {installation.namespace}" in ran.err
 
 
 async def test_without_a_worker_orders_say_so(installation: Installation) -> None:
