@@ -226,9 +226,9 @@ async def test_values_required_for_helm_must_be_there_before_helm(installation: 
     ids=["bound", "enumeration", "reference", "unknown-key"],
 )
 async def test_invalid_settings_say_where_what_and_what_is_allowed(
-    installation: Installation, settings: Object, said: tuple[str, ...], request: pytest.FixtureRequest
+    installation: Installation, settings: Object, said: tuple[str, ...]
 ) -> None:
-    name = f"invalid-{request.node.callspec.id.split('-')[0]}"
+    name = f"invalid-{next(iter(settings))}"
     await installation.application(name, "shown", "1.0.0", settings={"greeting": "good"})
     await installation.ready(name)
     before = await values(installation, name)
