@@ -89,9 +89,8 @@ class Operations:
         )
         try:
             reply = await self._pool.run(order)
-        except BaseException:
-            unstaged(folder)  # the child was killed and could not
-            raise
+        finally:
+            unstaged(folder)  # the child does it itself, unless it was killed
         if reply.error:
             raise HelmFailedError(reply.error)
 

@@ -58,7 +58,7 @@ def load(root: Path) -> Package:
         PermanentError: LOAD_FAILED with file, place, and what is expected there.
         OSError: a file cannot be read.
     """
-    from windlass.adapters.packages.plain_chart import is_plain_chart, read_plain_chart  # noqa: PLC0415 - it reads as we do
+    from windlass.adapters.packages.plain_chart import is_plain_chart, read_plain_chart  # noqa: PLC0415 - it imports this module
 
     try:
         if is_plain_chart(root):

@@ -69,7 +69,7 @@ async def opened(repository: Repository, limits: Limits, fetch: FetchLimits) -> 
     Raises:
         PermanentError: DOWNLOAD_FAILED, its spec is wrong.
     """
-    from windlass.adapters.packages import source_file, source_helm, source_http, source_oci  # noqa: PLC0415 - they name what stands above
+    from windlass.adapters.packages import source_file, source_helm, source_http, source_oci  # noqa: PLC0415 - they import this module
 
     kind = repository.spec.get("kind")
     if repository.spec.get("verify") and kind != "oci":

@@ -29,9 +29,9 @@ class ChildDiedError(Exception):
 
 class _Child:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None  # noqa: S101 - both were asked for as pipes
-        assert process.stdout is not None  # noqa: S101
-        assert process.stderr is not None  # noqa: S101
+        assert process.stdin is not None  # noqa: S101 - asked for as a pipe
+        assert process.stdout is not None  # noqa: S101 - the same
+        assert process.stderr is not None  # noqa: S101 - the same
         self._process = process
         self._stdin = process.stdin
         self._stdout = process.stdout
