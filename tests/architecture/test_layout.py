@@ -17,6 +17,7 @@ RUN_LINES = 60
 FACES = {
     "windlass": "the version, for `pip show` and `--version`",
     "windlass.cli": "the console script's entry, which imports nothing until it is called",
+    "windlass.servicesets": "the public face of `windlass.domain.servicesets`",
 }
 """Packages whose `__init__` may hold more than a docstring, and why."""
 

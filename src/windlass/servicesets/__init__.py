@@ -1,0 +1,1 @@
+"""Public face of service sets: models, decisions and errors, all of them pure; see `windlass.domain.servicesets`."""
