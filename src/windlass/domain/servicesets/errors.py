@@ -168,6 +168,29 @@ class MixedVersionsError(ChainInvalidError):
         self.versionless = tuple(versionless)
 
 
+class TemplateMissingError(ChainInvalidError):
+    """A chain lists a template that does not exist."""
+
+    def __init__(self, chain: ObjectKey, template: str) -> None:
+        super().__init__(chain, f"template {template} in supportedTemplates does not exist")
+        self.template = template
+
+
+class ChainTooLargeError(ChainInvalidError):
+    """A chain holds more than is looked at."""
+
+    def __init__(
+        self, chain: ObjectKey, templates: int, most_templates: int, upgrades: int, most_upgrades: int
+    ) -> None:
+        super().__init__(
+            chain,
+            f"it has {templates} templates and {upgrades} upgrades;"
+            f" at most {most_templates} and {most_upgrades} are taken",
+        )
+        self.templates = templates
+        self.upgrades = upgrades
+
+
 class TemplateNotInChainError(ServiceSetError):
     """A service's template is not in ``supportedTemplates`` of its chain, so that no upgrade starts or ends there."""
 
