@@ -18,6 +18,7 @@ FACES = {
     "windlass": "the version, for `pip show` and `--version`",
     "windlass.framework": "the public face of the framework: what operators import",
     "windlass.operators": "what programs of operators import to be put together",
+    "windlass.controllerruntime": "the public names, whatever modules they live in",
     "windlass.cli": "the console script's entry, which imports nothing until it is called",
     "windlass.servicesets": "the public face of `windlass.domain.servicesets`",
 }
