@@ -1,8 +1,8 @@
 """A controller whose primary resources are entities in NATS, in process. Counterpart of Kumori's `controllerruntime`.
 
 The public face: a controller implements `IController`, makes a `ControllerRuntime` and hands itself over with
-`ControllerRuntime.set_custom_controller`. Knows ports and domain only; `windlass.adapters.nats` and `.kube` implement the
-ports.
+`ControllerRuntime.set_custom_controller`. Knows ports and domain only; `windlass.adapters.nats` and `.kube` implement
+the ports.
 """
 
 from windlass.controllerruntime.controller import IController

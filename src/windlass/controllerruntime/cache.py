@@ -60,19 +60,15 @@ class Cache:
         """Take in what a list says that was read beside the news.
 
         Args:
-            before: versions by key, from `versions` before the list was asked for. What has changed since is left to the
-                news, which are newer than the list.
+            before: versions by key, from `versions` before the list was asked for. What has changed since is left to
+                the news, which are newer than the list.
             listed: the list.
         """
         there = {item.key: item for item in listed.items}
-        notices: list[Notice | None] = []
-        for key in before.keys() - there.keys():
-            if (known := self._items.get(key)) is not None and known.version == before[key]:
-                notices.append(self._drop(key, Operation.DELETE))
-        for key, item in there.items():
-            known = self._items.get(key)
-            if (known.version if known is not None else None) == before.get(key):
-                notices.append(self._put(item))
+        now = self.versions()
+        gone = [key for key in before.keys() - there.keys() if now.get(key) == before[key]]
+        come = [item for key, item in there.items() if now.get(key) == before.get(key)]
+        notices = [*(self._drop(key, Operation.DELETE) for key in gone), *map(self._put, come)]
         return [notice for notice in notices if notice is not None]
 
     def versions(self) -> dict[str, str]:

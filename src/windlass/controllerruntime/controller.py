@@ -22,8 +22,8 @@ class IController(Protocol):
     async def sync_handler(self, key: str) -> None:
         """Compare what is with what the primary ``key`` wants, and bring the one to the other.
 
-        Called once for a key at a time, for many keys at once. The operation is not passed on purpose: read the primary;
-        if it is absent, what is wanted is nothing. Has to be idempotent.
+        Called once for a key at a time, for many keys at once. The operation is not passed on purpose: read the
+        primary; if it is absent, what is wanted is nothing. Has to be idempotent.
 
         Raises:
             Exception: whatever it is, the key is tried again later.

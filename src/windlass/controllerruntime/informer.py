@@ -22,8 +22,8 @@ type Handler = Callable[[Notice], Awaitable[None]]
 class Informer:
     """A picture of the resources of ``source`` that is kept up to date while `run` runs.
 
-    A controller runs the informers that nobody runs. What several controllers share, the program runs: it would end with
-    the first of them.
+    A controller runs the informers that nobody runs. What several controllers share, the program runs: it would end
+    with the first of them.
 
     Args:
         source: where they are.

@@ -47,9 +47,9 @@ _log: Final = structlog.stdlib.get_logger(__name__)
 class ControllerRuntime:
     """The loop of a controller whose primary resources are entities.
 
-    Primaries say what is wanted; secondaries (Kubernetes objects, entities, resources elsewhere) are made so that it comes
-    true; tertiaries are only read, from their informers or clients. Every change of a primary or a secondary puts the
-    primary's key onto the work queue; a worker then calls `IController.sync_handler` with it.
+    Primaries say what is wanted; secondaries (Kubernetes objects, entities, resources elsewhere) are made so that it
+    comes true; tertiaries are only read, from their informers or clients. Every change of a primary or a secondary
+    puts the primary's key onto the work queue; a worker then calls `IController.sync_handler` with it.
 
     Args:
         name: of the controller, for logs.
@@ -98,8 +98,8 @@ class ControllerRuntime:
         _require(bool(name), "name", "is empty")
         _require(bool(kind), "kind", "is empty")
         _require(resync > 0, "resync", f"is {resync:g}, not above 0 seconds")
-        _require(len(secondaries) <= CLIENTS_MAX, "secondaries", f"has {len(secondaries)} clients, {CLIENTS_MAX} at most")
-        _require(len(tertiaries) <= CLIENTS_MAX, "tertiaries", f"has {len(tertiaries)} clients, {CLIENTS_MAX} at most")
+        for what, clients in (("secondaries", secondaries), ("tertiaries", tertiaries)):
+            _require(len(clients) <= CLIENTS_MAX, what, f"has {len(clients)} clients, {CLIENTS_MAX} at most")
         _require(kube is not None or not secondary_informers, "kube", "is needed with secondary_informers")
         _require(clock is not None or events is None, "clock", "is needed with events")
         self.name = name
@@ -146,9 +146,9 @@ class ControllerRuntime:
         Cancelled, it stops in the same order without waiting for the current keys.
 
         Raises:
-            PermanentError: VALIDATION_FAILED, no custom controller, a ``threadiness`` below 1, or a second run: make a new
-                runtime for it. Otherwise what can not be followed any more (contract: errCh).
-            TransientError: API_UNAVAILABLE, the pictures were not complete within ``sync_timeout``; says which and why.
+            PermanentError: VALIDATION_FAILED, no custom controller, a ``threadiness`` below 1, or a second run: make a
+                new runtime for it. Otherwise what can not be followed any more (contract: errCh).
+            TransientError: API_UNAVAILABLE, not all pictures were complete within ``sync_timeout``; says which, why.
         """
         controller = self._controller
         if controller is None:
@@ -207,9 +207,7 @@ class ControllerRuntime:
             return
         ref, uid = self._regarding(obj)
         self._recorder.record(
-            EventNote(
-                regarding=ref, uid=uid, type=type_, reason=reason, note=text, action="Sync", at=self._clock.now()
-            )
+            EventNote(regarding=ref, uid=uid, type=type_, reason=reason, note=text, action="Sync", at=self._clock.now())
         )
 
     def synced(self, obj: Document | Item, change: Change) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from windlass.controllerruntime.informer import Informer
 from windlass.controllerruntime.ownership import owner_of
@@ -41,7 +42,7 @@ class KubeSecondaries:
     async def remove(self, secondary: Owned) -> bool:
         """Delete one, only as it was read; False if it is gone or another object has its name by now."""
         document = secondary.document or {}
-        metadata = document.get("metadata") or {}
+        metadata: dict[str, Any] = document.get("metadata") or {}
         ref = ObjectRef(
             api_version=str(document.get("apiVersion") or ""),
             kind=str(document.get("kind") or ""),

@@ -37,7 +37,7 @@ class KubeObjects:
         return f"{self._kind} in {self._namespace}" if self._namespace else self._kind
 
     async def follow(self, on_error: OnError, *, content: bool = True) -> AsyncGenerator[News]:
-        """See `ports.Source`; goes on for ever, missing rights and a kind that is not served yet are errors like others."""
+        """See `ports.Source`; never fails for good: rights and kinds that are missing may still come."""
         stream = list_and_watch(
             self._kube,
             self._api_version,

@@ -72,6 +72,12 @@ class NatsConnection:
         self._lost = asyncio.Event()
 
     @property
+    def jetstream(self) -> Any:
+        """JetStream over this connection; `Any`, since what nats-py says of its types is half unknown."""
+        client: Any = self.client
+        return client.jetstream()
+
+    @property
     def up(self) -> bool:
         """Whether the server can be asked now."""
         return self.client.is_connected
@@ -141,8 +147,9 @@ async def _connect(connection: NatsConnection, access: NatsAccess, name: str) ->
         options = _options(access)
     except OSError as error:
         raise PermanentError(Reason.VALIDATION_FAILED, f"cannot {call}: {error}", actor=Actor.ADMIN) from error
-    connecting = asyncio.create_task(
-        connection.client.connect(
+    client: Any = connection.client  # a pause of less than a second is fine, though nats-py calls it an integer
+    connecting: asyncio.Task[None] = asyncio.create_task(
+        client.connect(
             servers=list(access.servers),
             name=name,
             connect_timeout=_CONNECT_TIMEOUT,

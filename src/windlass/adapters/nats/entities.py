@@ -10,11 +10,10 @@ from contextlib import aclosing
 from typing import Any, Final, cast
 
 import nats.js.errors
-from nats.js import JetStreamContext
 from nats.js.api import KeyValueConfig
 
 from windlass.adapters.nats.connection import NatsConnection
-from windlass.adapters.nats.failures import translated
+from windlass.adapters.nats.failures import NO_STREAM, translated
 from windlass.adapters.nats.reading import BucketReader, Message, header, operation_of, reading
 from windlass.domain.entities import Operation, is_valid_key
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
@@ -49,7 +48,7 @@ async def ensure_bucket(
     """
     call = f"create bucket {bucket}"
     connection.require_up(call)
-    context: JetStreamContext = connection.client.jetstream()
+    context = connection.jetstream
     with translated(call):
         try:
             await context.key_value(bucket)
@@ -71,7 +70,7 @@ class BucketEntities:
 
     def __init__(self, connection: NatsConnection, bucket: str) -> None:
         self._connection = connection
-        self._context: JetStreamContext = connection.client.jetstream()
+        self._context: Any = connection.jetstream
         self._bucket = bucket
         self._stream = f"KV_{bucket}"
         self._prefix = f"$KV.{bucket}."
@@ -145,7 +144,7 @@ class BucketEntities:
                 if self._connection.closed:
                     raise PermanentError(
                         Reason.API_UNAVAILABLE,
-                        f"{self.name} can not be followed any more: the connection to {self._connection.where} is closed",
+                        f"cannot follow {self.name} any more: the connection to {self._connection.where} is closed",
                         hint="start the controller again",
                         actor=Actor.ADMIN,
                     ) from error
@@ -169,14 +168,14 @@ class BucketEntities:
         return Picture(items=tuple(items.values()))
 
     async def _newest(self, key: str) -> Message | None:
-        """Return the last message of a key, a marker perhaps: nats-py's own `get` takes those of the server for values."""
+        """Return the last message of a key, perhaps a marker: nats-py's `get` takes those of the server for values."""
         call = f"read {self._bucket}/{key}"
         self._check(call, key)
         with translated(call):
             try:
                 found = await self._context.get_msg(self._stream, subject=f"{self._prefix}{key}", direct=False)
             except nats.js.errors.NotFoundError as error:
-                if isinstance(error, nats.js.errors.APIError) and error.err_code == _NO_STREAM:
+                if error.err_code == NO_STREAM:
                     raise
                 return None
         return Message(
@@ -211,9 +210,6 @@ class BucketEntities:
                 hint="letters, digits and -/_=. make a key; it neither begins nor ends with a dot",
             )
         self._connection.require_up(call)
-
-
-_NO_STREAM: Final = 10059  # err_code of nats-server: the bucket does not exist
 
 
 async def _messages(reader: BucketReader, lost: asyncio.Event) -> AsyncGenerator[Message]:

@@ -15,6 +15,9 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
 """err_code of a write whose precondition does not hold (nats-server errors.json)."""
 
+NO_STREAM: Final = 10059
+"""err_code of a bucket that does not exist."""
+
 _REFUSED: Final = ("authorization violation", "permissions violation", "user authentication", "authentication expired")
 
 
@@ -32,8 +35,10 @@ def translated(call: str) -> Generator[None]:
 def failure(call: str, error: Exception) -> WindlassError:
     """Return the error of our taxonomy that says what ``error`` means."""
     text = str(error) or type(error).__name__
-    if isinstance(error, nats.js.errors.BucketNotFoundError) or _code(error) == _STREAM_NOT_FOUND:
-        return TransientError(Reason.API_REJECTED, f"cannot {call}: the bucket does not exist", hint="create the bucket")
+    if isinstance(error, nats.js.errors.BucketNotFoundError) or _code(error) == NO_STREAM:
+        return TransientError(
+            Reason.API_REJECTED, f"cannot {call}: the bucket does not exist", hint="create the bucket"
+        )
     if _code(error) in WRONG_LAST_SEQUENCE:
         return TransientError(Reason.API_CONFLICT, f"cannot {call}: it has changed meanwhile", hint="read it again")
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -55,9 +60,6 @@ def failure(call: str, error: Exception) -> WindlassError:
             Reason.API_REJECTED, f"cannot {call}: it is larger than the server's max_payload", hint="make it smaller"
         )
     return TransientError(Reason.API_UNAVAILABLE, f"cannot {call}: {text}")
-
-
-_STREAM_NOT_FOUND: Final = 10059  # err_code of nats-server
 
 
 def _code(error: Exception) -> int | None:

@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
 from windlass.adapters.nats.connection import NatsConnection
@@ -60,8 +59,8 @@ class Message:
 def operation_of(headers: dict[str, str] | None) -> Operation:
     """Return what a message of a bucket means.
 
-    A value has neither header. A client's delete or purge has one; markers of the server have the other: MaxAge and Purge
-    are PURGE, Remove is DELETE, and whatever else it may be some day, the value is gone.
+    A value has neither header. A client's delete or purge has one; markers of the server have the other: MaxAge and
+    Purge are PURGE, Remove is DELETE, and whatever else it may be some day, the value is gone.
     """
     word = (headers or {}).get(_OPERATION) or (headers or {}).get(_MARKER)
     if not word:
@@ -150,7 +149,7 @@ class _Asking:
     async def pending(self) -> int:
         self._connection.require_up(self._call)
         with translated(self._call):
-            info = await self._connection.client.jetstream().consumer_info(self._stream, self._consumer)
+            info: Any = await self._connection.jetstream.consumer_info(self._stream, self._consumer)
         return info.num_pending or 0
 
 
@@ -166,11 +165,11 @@ async def reading(
     """
     call = f"read bucket {prefix.removeprefix('$KV.').rstrip('.')}"
     connection.require_up(call)
-    client = connection.client
-    context: JetStreamContext = client.jetstream()
+    client: Any = connection.client
+    context = connection.jetstream
     inbox = client.new_inbox()
     with translated(call):
-        subscription = await client.subscribe(inbox, pending_msgs_limit=0, pending_bytes_limit=0)
+        subscription: Subscription = await client.subscribe(inbox, pending_msgs_limit=0, pending_bytes_limit=0)
     name = ""
     try:
         with translated(call):
