@@ -16,7 +16,7 @@ from windlass.adapters.packages import loader, source_file
 from windlass.adapters.packages.cache import Cache
 from windlass.adapters.packages.deployed import Deployed
 from windlass.adapters.packages.digest import digest_of
-from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.entries import UNBOUNDED, Limits
 from windlass.adapters.packages.loader import CHART
 from windlass.adapters.packages.plain_chart import is_plain_chart
 from windlass.adapters.packages.source import Found, PackageSource, opened
@@ -180,7 +180,7 @@ class PackageStore:
                 Reason.CHECK_VERSION_FAILED, f"{digest} is not in the package cache", hint="it is fetched again"
             )
         try:
-            if digest_of(root) == digest:
+            if digest_of(root, UNBOUNDED) == digest:
                 return loader.load(root)
         except OSError as error:
             raise TransientError(
