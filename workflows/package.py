@@ -121,6 +121,12 @@ class PackageLifecycleWorkflow:
         self._signals += 1
         self._hooks.signalled(events)
 
+    @workflow.update(name=HOOK_EVENTS)
+    def hook_news(self, events: HookEvents) -> None:
+        """Something waits in a mailbox for hooks that follow objects."""
+        self._signals += 1
+        self._hooks.signalled(events)
+
     @workflow.signal(name=RELEASE_DRIFTED)
     def release_drifted(self, message: ReleaseDrifted) -> None:
         """Somebody else has deleted or changed objects of the release: see to it when nothing else is done."""

@@ -121,7 +121,7 @@ class PackageLifecycles:
             TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
         """
         try:
-            await self._handle(key).signal(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
+            await self._handle(key).execute_update(PackageLifecycleWorkflow.hook_news, events, rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False
