@@ -22,13 +22,13 @@ class Beat:
 
 
 @contextlib.asynccontextmanager
-async def heartbeating() -> AsyncGenerator[Beat]:
+async def heartbeating(beat: Beat | None = None) -> AsyncGenerator[Beat]:
     """Send a heartbeat every second while the body runs.
 
     The first one goes after a second: most bodies end before, and a beat is a write in Temporal's database beside what
     they begin with.
     """
-    beat = Beat()
+    beat = beat or Beat()
 
     async def keep_beating() -> None:
         while True:
