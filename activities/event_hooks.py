@@ -143,9 +143,7 @@ def _journalled(
     return record.model_copy(update={"watched": watched.model_copy(update=told)})
 
 
-async def _done(
-    result: EventsResult, watch: PackageWatch, queue: str, state: State, brief: Brief
-) -> EventsResult:
+async def _done(result: EventsResult, watch: PackageWatch, queue: str, state: State, brief: Brief) -> EventsResult:
     # Reports first: the queue is empty, and the next news are signalled, only when they have been taken as well.
     reports = (*result.reports, *watch.reports(queue))
     if reports:

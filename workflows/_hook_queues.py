@@ -235,6 +235,4 @@ async def _run_events(request: EventsRequest, *, brief: bool) -> EventsResult:
         )
         if not begun.pending:
             return begun
-    return await workflow.execute_activity_method(
-        EventHookActivities.run_events, request, summary=summary, **HOOK_RUN
-    )
+    return await workflow.execute_activity_method(EventHookActivities.run_events, request, summary=summary, **HOOK_RUN)

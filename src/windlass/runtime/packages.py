@@ -121,9 +121,8 @@ class PackageLifecycles:
             TransientError: API_UNAVAILABLE, Temporal or the worker does not take it now.
         """
         try:
-            await self._handle(key).execute_update(
-                PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT
-            )
+            handle: Any = self._handle(key)  # the SDK's overloads leave the type of an update without result unknown
+            await handle.execute_update(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
         except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
             raise _no_worker(key, "hook_events") from error
         except RPCError as error:

@@ -113,7 +113,7 @@ def _write(folder: Path, home: Path, files: Mapping[str, tuple[str, str]]) -> No
     folder.mkdir(mode=0o700)
     home.mkdir(mode=0o700)
     for name, content in files.values():
-        with open(folder / name, "xb", opener=_for_the_owner) as file:  # noqa: PTH123 - Path.open takes no opener
+        with open(folder / name, "xb", opener=_for_the_owner) as file:
             file.write(content.encode())
 
 
