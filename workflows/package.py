@@ -115,11 +115,15 @@ class PackageLifecycleWorkflow:
         self._look_at = 0.0
         self._signals += 1
 
-    @workflow.signal(name=HOOK_EVENTS)
+    @workflow.update(name=HOOK_EVENTS)
     def hook_events(self, events: HookEvents) -> None:
-        """Something waits in a mailbox for hooks that follow objects."""
+        """Something waits in a mailbox for hooks that follow objects.
+
+        A fact, and an update all the same: Temporal hands an update to the worker without writing it down first, which
+        halves its way (docs/adr/0006). The worker tells again what was not taken.
+        """
         self._signals += 1
-        self._hooks.signalled(events)
+        self._hooks.rung(events)
 
     @workflow.signal(name=RELEASE_DRIFTED)
     def release_drifted(self, message: ReleaseDrifted) -> None:

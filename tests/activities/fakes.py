@@ -233,6 +233,7 @@ class FakeWatches:
     announced: int = 0
     told: dict[str, BindingRecord] = field(default_factory=dict[str, BindingRecord])
     reported: tuple[str, ...] = ()
+    unsynchronized_bindings: int = 0
     failure: WindlassError | None = None
 
     async def open(self, key: PackageKey, watched: WatchedRecord) -> FakeWatches:
@@ -260,7 +261,7 @@ class FakeWatches:
         self.announced += 1
 
     def unsynchronized(self) -> int:
-        return 0
+        return self.unsynchronized_bindings
 
     def take(self, queue: str) -> EventRun | None:
         assert queue == "main"

@@ -111,7 +111,7 @@ async def test_a_reading_that_cannot_be_shown_fails_nothing() -> None:
     assert beat.details
 
 
-async def test_a_heartbeat_goes_out_at_once_and_carries_what_is_being_done() -> None:
+async def test_a_heartbeat_goes_out_within_the_interval_and_carries_what_is_being_done() -> None:
     bench = Bench()
     beats: list[str] = []
     bench.environment.on_heartbeat = lambda *details: beats.append(details[0])

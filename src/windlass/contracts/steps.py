@@ -189,11 +189,13 @@ class EventsResult(WireModel):
 
     ``more`` says that the queue is not empty yet; nobody signals until it is. ``changed`` says that the values are
     others than before. ``reports`` are texts for people: objects a filter failed on, failures that are allowed.
+    ``pending`` says that the run goes on and nothing else: the remote activity with the same run id tells its outcome.
     """
 
     hook: str = ""
     items: int = 0
     more: bool = False
+    pending: bool = False
     changed: bool = False
     unsynchronized: int = 0
     reports: tuple[str, ...] = ()
