@@ -23,13 +23,13 @@ class Beat:
 
 @contextlib.asynccontextmanager
 async def heartbeating() -> AsyncGenerator[Beat]:
-    """Send a heartbeat every second while the body runs."""
+    """Send a heartbeat every second while the body runs; a body that is done within the first sends none."""
     beat = Beat()
 
     async def keep_beating() -> None:
         while True:
-            activity.heartbeat(beat.details)
             await asyncio.sleep(INTERVAL)
+            activity.heartbeat(beat.details)
 
     task = asyncio.create_task(keep_beating())
     try:

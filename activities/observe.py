@@ -4,36 +4,30 @@ from __future__ import annotations
 
 from temporalio import activity
 
-from windlass.activities.inputs import read_inputs
+from windlass.activities.package_objects import PackageObjects
 from windlass.contracts.control import control_of
 from windlass.contracts.drift import policy_of
 from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
-from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
+from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
 from windlass.domain.lifecycle import ATTEMPTS, Desired
 from windlass.domain.policy import Control
-from windlass.ports.kube import Kube, ObjectRef
 from windlass.ports.records import Records
-
-
-def object_ref(key: PackageKey) -> ObjectRef:
-    """Return the reference of the package's own object."""
-    return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
 
 
 class ObserveActivities:
     """Reads; changes nothing."""
 
-    def __init__(self, kube: Kube, records: Records, digest_key: bytes) -> None:
-        self._kube = kube
+    def __init__(self, objects: PackageObjects, records: Records, digest_key: bytes) -> None:
+        self._objects = objects
         self._records = records
         self._digest_key = digest_key
 
     @activity.defn(name="package.observe")
     async def observe(self, request: ObserveRequest) -> Observation:
         """Return the desired state, and with ``restore`` what outlived an earlier workflow."""
-        inputs = await read_inputs(self._kube, request.key)
+        inputs = await self._objects.look(request.key)
         if inputs is None:
             restored = await self._restored(request, None) if request.restore else None
             return Observation(desired=Desired(), seen=SeenStatus(), restored=restored)

@@ -132,6 +132,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         artifact=_known(state.progress.artifact),
         record=state.record,
         restore=target.mark if target else "",
+        settings=state.desired.settings,
     )
     applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
     return Performed(

@@ -14,7 +14,7 @@ from windlass.domain.lifecycle import ATTEMPTS, OnFailure
 
 
 async def observed(bench: Bench, *, restore: bool = False) -> Observation:
-    activities = ObserveActivities(bench.kube, bench.records, DIGEST_KEY)
+    activities = ObserveActivities(bench.objects, bench.records, DIGEST_KEY)
     return await bench.run(activities.observe, ObserveRequest(key=KEY, restore=restore))
 
 

@@ -106,6 +106,8 @@ class SettingsRequest(WireModel):
     """Validate and apply the newest settings against this content.
 
     ``restore`` is the mark of the good release whose settings are applied instead of the object's; empty: the object's.
+    ``settings`` is the digest of the object's settings as last observed: a worker that has just seen them does not read
+    them again.
     """
 
     key: PackageKey
@@ -113,6 +115,7 @@ class SettingsRequest(WireModel):
     artifact: Artifact
     record: RecordRef | None = None
     restore: str = ""
+    settings: str = ""
 
 
 class SettingsResult(WireModel):
