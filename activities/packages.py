@@ -68,9 +68,7 @@ class PackageActivities:
         async def take_off(mark: Mark) -> Object | None:
             if FINALIZER not in mark.finalizers:
                 return None
-            return await self._patch_finalizers(
-                request, mark, [name for name in mark.finalizers if name != FINALIZER]
-            )
+            return await self._patch_finalizers(request, mark, [name for name in mark.finalizers if name != FINALIZER])
 
         await self._objects.write(request.key, request.uid, take_off)
 

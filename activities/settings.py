@@ -26,7 +26,9 @@ from windlass.ports.jq import Jq
 class SettingsActivities:
     """Settings are read where they are used, and kept in the state Secret only."""
 
-    def __init__(self, *, objects: PackageObjects, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes) -> None:
+    def __init__(
+        self, *, objects: PackageObjects, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes
+    ) -> None:
         self._objects = objects
         self._contents = contents
         self._jq = jq

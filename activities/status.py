@@ -35,8 +35,8 @@ class StatusActivities:
     async def write(self, request: StatusRequest) -> StatusResult:
         """Apply the status on the object of this uid; Events are recorded as well as can be.
 
-        The API server (1.36) ignores a uid in an apply of the status subresource, but honours a resourceVersion: that of
-        a state whose uid was compared is the precondition.
+        The API server (1.36) ignores a uid in an apply of the status subresource, but honours a resourceVersion: that
+        of a state whose uid was compared is the precondition.
         """
 
         async def apply(mark: Mark) -> Object:

@@ -52,7 +52,13 @@ class Activities:
 def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
     objects = PackageObjects(adapters.kube, keyring.digest_key)
-    observe = ObserveActivities(objects, adapters.records, keyring.digest_key)
+    observe = ObserveActivities(
+        objects=objects,
+        records=adapters.records,
+        contents=adapters.contents,
+        clock=adapters.clock,
+        digest_key=keyring.digest_key,
+    )
     package = PackageActivities(
         kube=adapters.kube,
         objects=objects,

@@ -50,6 +50,10 @@ class FakePackages:
     async def resolve(self, repository: Repository, source: Source) -> Artifact:
         return Artifact(source=source, digest=f"sha256:{repository.name}/{source.version}")
 
+    async def at_hand(self, repository: Repository, source: Source) -> Artifact | None:
+        artifact = await self.resolve(repository, source)
+        return artifact if artifact.digest in self.cache else None
+
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         assert repository.name == artifact.source.repository
         self.cache.add(artifact.digest)
