@@ -114,11 +114,14 @@ class Inputs:
         return merged
 
 
+def object_ref(key: PackageKey) -> ObjectRef:
+    """Return the reference of the package's own object."""
+    return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+
+
 async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
     """Read the object of ``key`` and what it references; None if there is no such object."""
-    obj = await kube.get(
-        ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
-    )
+    obj = await kube.get(object_ref(key))
     if obj is None:
         return None
     return await inputs_of(kube.get, parse_package(key.kind, obj))

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
 
 HEARTBEAT: Final = timedelta(seconds=4)
 STATUS_DELAY: Final = 1.0
-"""Seconds a step may run before what it does is written to the object's status."""
+"""Seconds a step may run before what it does is written to the object's status, unless an observation says more."""
 
 HANDOVER_GRACE: Final = 30.0
 """Seconds a running step gets when the run is due to end; then it is cancelled and stays next."""

@@ -20,7 +20,7 @@ NOTE = EventNote(type="Warning", reason="LoadFailed", note="why", at=12.5)
 
 
 async def write(bench: Bench, uid: str, *notes: EventNote, ui: str = "") -> StatusResult:
-    activities = StatusActivities(bench.kube, bench.events, ui)
+    activities = StatusActivities(bench.kube, bench.objects, bench.events, ui)
     return await bench.run(activities.write, StatusRequest(key=KEY, uid=uid, status=STATUS, notes=notes))
 
 

@@ -67,6 +67,13 @@ class PackageStore:
                 digest = await asyncio.to_thread(self._pin, repository, exact, content)
             return Artifact(source=source, digest=digest, version=found.version)
 
+    async def at_hand(self, repository: Repository, source: Source) -> Artifact | None:
+        """Pin one version of a folder whose content is in the cache; see `ports.Packages`."""
+        if repository.spec.get("kind") != source_file.KIND:
+            return None
+        artifact = await self.resolve(repository, source)
+        return artifact if self._cache.find(artifact.digest) is not None else None
+
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         """Return the folder of ``artifact``, fetching it if it is missing; see `ports.Packages`."""
         async with self._turn(artifact.digest):
