@@ -77,8 +77,7 @@ class _Round:
             self._stuck(current)
             pending = [name for name in current.clusters if self._is_pending(name)]
             if spent is not None:
-                if begun or pending:
-                    self.holds.append(replace(spent, clusters=(*begun, *pending)))
+                self.holds.append(replace(spent, clusters=(*begun, *pending)))
             else:
                 self._continue(begun)
                 if pending and self._wave_open(current, pending):
