@@ -114,7 +114,11 @@ class HookQueues:
             return
         self._stopping = True
         with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(lambda: not self._running, timeout=timedelta(seconds=HANDOVER_GRACE))
+            await workflow.wait_condition(
+                lambda: not self._running,
+                timeout=timedelta(seconds=HANDOVER_GRACE),
+                timeout_summary="event hooks end before the next run",
+            )
         await self._cancel()
 
     async def _cancel(self) -> None:
@@ -160,7 +164,8 @@ class HookQueues:
             failure = self._queue(name).failure
             left = failure.next_try - workflow.time() if failure is not None else 0.0
             with contextlib.suppress(TimeoutError):
-                await workflow.wait_condition(free, timeout=timedelta(seconds=left) if left > 0 else None)
+                rest = timedelta(seconds=left) if left > 0 else None
+                await workflow.wait_condition(free, timeout=rest, timeout_summary=f"back-off of queue {name}")
 
     async def _run(self, name: str) -> None:
         """Run the hook at the head; what it failed of stays there."""

@@ -278,7 +278,9 @@ class PackageLifecycleWorkflow:
         if self._state.drift.again_at:
             until.append(self._state.drift.again_at)
         await self._wait(
-            lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(), until
+            lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(),
+            until,
+            summary=f"rests: {step.hold.value}" if step.hold else "rests",
         )
 
     # -- beside a running step ----------------------------------------------------------------------------------
@@ -303,7 +305,8 @@ class PackageLifecycleWorkflow:
             write_at = self._recorder.retry_at if self._recorder.owes else 0.0
             until = [at for at in (show_at, give_up_at, look_at, write_at) if at]
             leaving = give_up_at > 0
-            await self._wait(partial(self._needed_beside, task, leaving=leaving, shown=wrote), until)
+            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote)
+            await self._wait(needed, until, summary=f"beside {step.label}")
             if task.done():
                 break
             if self._interrupted:
@@ -360,14 +363,17 @@ class PackageLifecycleWorkflow:
     def _lookable(self) -> bool:
         return self._stale and workflow.time() >= self._look_at
 
-    async def _wait(self, condition: Callable[[], bool], until: list[float]) -> None:
-        """Wait for ``condition``, at the latest until the earliest of ``until`` (seconds since the epoch)."""
+    async def _wait(self, condition: Callable[[], bool], until: list[float], *, summary: str) -> None:
+        """Wait for ``condition``, at the latest until the earliest of ``until`` (seconds since the epoch).
+
+        ``summary`` is the timer's name in the Temporal UI.
+        """
         if not until:
             await workflow.wait_condition(condition)
             return
         seconds = max(min(until) - workflow.time(), 0.001)
         with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds))
+            await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds), timeout_summary=summary)
 
     def _take_in(self, found: Observation) -> None:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""

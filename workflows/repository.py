@@ -53,7 +53,9 @@ class RepositoryCatalogWorkflow:
             if rest is None and not self._changed:
                 break
             with contextlib.suppress(TimeoutError):
-                await workflow.wait_condition(lambda: self._changed, timeout=timedelta(seconds=rest or 0.0))
+                await workflow.wait_condition(
+                    lambda: self._changed, timeout=timedelta(seconds=rest or 0.0), timeout_summary="next scan"
+                )
             if self._handover_due():
                 workflow.continue_as_new(CatalogInput(key=self._key, limits=self._limits, failures=self._failures))
 

@@ -121,7 +121,8 @@ async def test_an_application_from_a_registry_with_login_and_private_ca(
     path = f"corp/{installation.name}"
     await push(secured.repository(path), tmp_path / "built/greeter/1.0.0")
     certificates = await secret(installation, "tls", "Opaque", {"ca.crt": secured.authority.certificate_pem})
-    login = await secret(installation, "login", "Opaque", {"username": USER.encode(), "password": b"wrong"})
+    wrong = {"username": USER.encode(), "password": b"wrong"}
+    login = await secret(installation, "login", "kubernetes.io/basic-auth", wrong)
     oci = {
         "url": f"oci://{secured.host}/{path}",
         "secretRef": {"name": login},

@@ -1,4 +1,4 @@
-"""A real OCI registry (distribution) for tests: plain, or with a login and a certificate of a private CA."""
+"""A real OCI registry (distribution) for tests: plain, or with a certificate of a private CA and a login or tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from support.tls import Identity, identity
+from support.token_service import ISSUER, SERVICE, TokenService, token_service
 from support.waiting import eventually_sync
 from windlass.devstack.build import ensure_tools
 from windlass.devstack.catalog import TOOLS
@@ -26,11 +27,12 @@ _BCRYPT = "$2y$05$abcdefghijklmnopqrstuuLK7U1u6pVRmL7L1BBM2aS35PSZnDXlK"  # of P
 
 @dataclass(frozen=True)
 class RunningRegistry:
-    """Where a registry listens, the CA to trust, and its log."""
+    """Where a registry listens, the CA to trust, its log, and who gives tokens for it."""
 
     host: str
     authority: Identity | None
     log: Path
+    tokens: TokenService | None = None
 
     @property
     def access(self) -> Access:
@@ -52,8 +54,14 @@ class RunningRegistry:
 
 
 @contextmanager
-def registry(folder: Path, *, secured: bool = False) -> Iterator[RunningRegistry]:
-    """Run a registry below ``folder``; the program is built if it is missing."""
+def registry(folder: Path, *, secured: bool = False, tokens: bool = False) -> Iterator[RunningRegistry]:
+    """Run a registry below ``folder``; the program is built if it is missing.
+
+    Args:
+        folder: where it keeps everything.
+        secured: TLS, and a login by password.
+        tokens: TLS, and a login by tokens of a `TokenService`.
+    """
     program = ensure_tools([TOOLS["registry"]], print, os.environ)["registry"].path
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
@@ -66,30 +74,37 @@ def registry(folder: Path, *, secured: bool = False) -> Iterator[RunningRegistry
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
         "http": http,
     }
-    authority = None
-    if secured:
-        authority = identity("authority")
-        server = identity("server", authority)
-        (folder / "tls.crt").write_bytes(server.certificate_pem)
-        (folder / "tls.key").write_bytes(server.key_pem)
-        (folder / "htpasswd").write_text(f"{USER}:{_BCRYPT}\n")
-        http["tls"] = {"certificate": str(folder / "tls.crt"), "key": str(folder / "tls.key")}
-        config["auth"] = {"htpasswd": {"realm": "tests", "path": str(folder / "htpasswd")}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    log = folder / "registry.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [program, "serve", folder / "config.yaml"],
-            stdout=out,
-            stderr=out,
-            env={"PATH": os.environ["PATH"], "OTEL_TRACES_EXPORTER": "none"},
-        )
-    try:
-        eventually_sync(lambda: _listens(host), 20, what="the registry listens")
-        yield RunningRegistry(host, authority, log)
-    finally:
-        process.kill()
-        process.wait()
+    authority = service = None
+    with ExitStack() as stack:
+        if secured or tokens:
+            authority = identity("authority")
+            server = identity("server", authority)
+            (folder / "tls.crt").write_bytes(server.certificate_pem)
+            (folder / "tls.key").write_bytes(server.key_pem)
+            http["tls"] = {"certificate": str(folder / "tls.crt"), "key": str(folder / "tls.key")}
+            if tokens:
+                (folder / "roots.crt").write_bytes(authority.certificate_pem)
+                service = stack.enter_context(token_service(folder, authority, USER, PASSWORD))
+                bundle = {"service": SERVICE, "issuer": ISSUER, "rootcertbundle": str(folder / "roots.crt")}
+                config["auth"] = {"token": {"realm": service.url, **bundle}}
+            else:
+                (folder / "htpasswd").write_text(f"{USER}:{_BCRYPT}\n")
+                config["auth"] = {"htpasswd": {"realm": "tests", "path": str(folder / "htpasswd")}}
+        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+        log = folder / "registry.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [program, "serve", folder / "config.yaml"],
+                stdout=out,
+                stderr=out,
+                env={"PATH": os.environ["PATH"], "OTEL_TRACES_EXPORTER": "none"},
+            )
+        try:
+            eventually_sync(lambda: _listens(host), 20, what="the registry listens")
+            yield RunningRegistry(host, authority, log, service)
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _listens(host: str) -> bool:

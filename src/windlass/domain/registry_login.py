@@ -1,7 +1,8 @@
 """Who we are to a repository: what stands in Secrets and in Docker's configuration file.
 
 The format of the file is Docker's (``~/.docker/config.json``), which Kubernetes stores under ``.dockerconfigjson`` in
-Secrets of type ``kubernetes.io/dockerconfigjson``.
+Secrets of type ``kubernetes.io/dockerconfigjson``. Programs that the file names (``credsStore``, ``credHelpers``) are
+never run: a worker has none of them, and a Secret must not be able to start a program.
 """
 
 from __future__ import annotations
@@ -48,15 +49,35 @@ def login_for(config: Any, host: str) -> Login | None:
     Raises:
         ValueError: the configuration is not of that form; says where, never what stands there.
     """
-    auths = config.get("auths") if is_object(config) else None
-    if not is_object(auths):
+    if not is_object(config):
+        raise ValueError("is no mapping")
+    helper = _helper_of(config, host)
+    auths = config.get("auths")
+    if not is_object(auths) and not (auths is None and helper):
         raise ValueError("has no mapping `auths`")
-    for name, entry in auths.items():
+    for name, entry in (auths or {}).items():
         if _same_host(_host_of(name), host):
             if not is_object(entry):
                 raise ValueError(f"auths.{name} is no mapping")
-            return _login(name, entry)
+            login = _login(name, entry)
+            # Docker leaves an empty entry behind for what it has put into a store.
+            if login != Login() or not helper:
+                return login
+    if helper:
+        raise ValueError(
+            f"leaves the login for {host} to the program of {helper}, which is not run here; "
+            f"write the login itself to auths.{host}, as `docker login` does on a machine without that program"
+        )
     return None
+
+
+def _helper_of(config: Mapping[str, Any], host: str) -> str:
+    """Return the field that names a program for this host's login, empty if there is none."""
+    helpers = config.get("credHelpers")
+    for name in helpers if is_object(helpers) else ():
+        if _same_host(_host_of(name), host):
+            return f"credHelpers.{name}"
+    return "credsStore" if config.get("credsStore") else ""
 
 
 def _login(name: str, entry: Mapping[str, Any]) -> Login:

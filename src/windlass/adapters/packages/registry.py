@@ -114,9 +114,13 @@ class Registry:
                 hint="raise the limit of the worker, or publish less",
                 actor=Actor.AUTHOR,
             )
-        # The token that the manifest was read with serves its blobs too.
+        # The token that the manifest was read with serves its blobs too, as long as it lasts.
         login = self._authorization.get(_pull(name), "")
         status, digest = await self._transport.download(url, target, login=login, limit=bound)
+        if status == HTTPStatus.UNAUTHORIZED:
+            await self._request("HEAD", url, _pull(name))
+            login = self._authorization.get(_pull(name), "")
+            status, digest = await self._transport.download(url, target, login=login, limit=bound)
         self._check(status, url)
         if status != HTTPStatus.OK:
             raise TransientError(
@@ -218,22 +222,48 @@ class Registry:
             login = self._authorization[scope] = await self._authorize(answer, scope)
             if login:
                 answer = await self._transport.request(method, url, headers=headers, login=login, data=data)
+                if answer.status == HTTPStatus.UNAUTHORIZED:
+                    self._refuse_token(answer, scope)
         self._check(answer.status, url)
         return answer
 
     def _check(self, status: int, url: str) -> None:
         self._transport.check(status, url, login=self._login is not None)
 
+    def _refuse_token(self, answer: Answer, scope: str) -> None:
+        """Raise what it means that a token is not taken (RFC 6750 section 3.1); pass if it was none."""
+        found = _challenge(answer)[1].get("error")
+        if found == "insufficient_scope":
+            raise PermanentError(
+                Reason.UNAUTHORIZED,
+                f"{self.where}: the token that the registry's token service gave does not allow {scope or 'this'}",
+                hint="give the user of secretRef that right, or name another one",
+                actor=Actor.ADMIN,
+            )
+        if found == "invalid_token" and self._login and self._login.token:
+            raise PermanentError(
+                Reason.UNAUTHORIZED,
+                f"{self.where}: the registry does not take the token of secretRef; it may have run out",
+                hint="put a new one into the Secret, or a user and password that buy tokens",
+                actor=Actor.ADMIN,
+            )
+        if found == "invalid_token":
+            raise PermanentError(
+                Reason.UNAUTHORIZED,
+                f"{self.where}: the registry does not take the token that its own token service gave",
+                hint="compare the clocks of both, and the key that the registry trusts; see the registry's log",
+                actor=Actor.ADMIN,
+            )
+
     async def _authorize(self, answer: Answer, scope: str) -> str:
         """Return the value of ``Authorization`` that a challenge asks for, empty if we have none."""
-        scheme, _, rest = answer.headers.get("www-authenticate", "").partition(" ")
-        if scheme.lower() == "basic":
+        scheme, given = _challenge(answer)
+        if scheme == "basic":
             return self._login.basic if self._login else ""
-        if scheme.lower() != "bearer":
+        if scheme != "bearer":
             return ""
         if self._login and self._login.token:
             return f"Bearer {self._login.token}"
-        given = dict(_PARAMETER.findall(rest))
         return await self._token(given.get("realm", ""), given.get("service", ""), scope or given.get("scope", ""))
 
     async def _token(self, realm: str, service: str, scope: str) -> str:
@@ -330,6 +360,12 @@ class Registry:
             hint="see its log",
             actor=Actor.ADMIN,
         )
+
+
+def _challenge(answer: Answer) -> tuple[str, dict[str, str]]:
+    """Return the scheme, in small letters, and the parameters of ``WWW-Authenticate``."""
+    scheme, _, rest = answer.headers.get("www-authenticate", "").partition(" ")
+    return scheme.lower(), dict(_PARAMETER.findall(rest))
 
 
 def _pull(name: str) -> str:

@@ -1,0 +1,78 @@
+"""Who delivers a ServiceSet: its configuration, and the labels by which it recognises its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from windlass.domain.servicesets.errors import PriorityOutOfRangeError
+from windlass.domain.servicesets.models import (
+    DEFAULT_PROVIDER,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    LabelSelector,
+    ServiceSpec,
+    StateManagementProviderConfig,
+)
+
+_LEGACY: Final = {
+    "syncMode": "sync_mode",
+    "templateResourceRefs": "template_resource_refs",
+    "policyRefs": "policy_refs",
+    "driftIgnore": "drift_ignore",
+    "driftExclusions": "drift_exclusions",
+    "priority": "priority",
+    "stopOnConflict": "stop_on_conflict",
+    "reloader": "reload",
+    "continueOnError": "continue_on_error",
+}
+"""Key in the provider's configuration to deprecated field; ``reload`` is called ``reloader`` there."""
+
+
+def state_management_provider_config_from_service_spec(service_spec: ServiceSpec) -> StateManagementProviderConfig:
+    """Return the provider and configuration a service spec asks for (kcm.md section 2).
+
+    =========  =========  =========================================================
+    name       config     result
+    =========  =========  =========================================================
+    absent     absent     the default provider, configured by the deprecated fields
+    absent     present    the default provider with that configuration
+    present    absent     that provider, not configured; deprecated fields ignored
+    present    present    as it is
+    =========  =========  =========================================================
+
+    Deprecated fields that are absent or empty are left out: the provider knows its defaults (``Continuous``, priority
+    100). ``selfManagement`` is taken over.
+
+    Raises:
+        PriorityOutOfRangeError: ``priority`` counts and is not between `PRIORITY_MIN` and `PRIORITY_MAX`.
+    """
+    provider = service_spec.provider
+    if provider.name:
+        return provider
+    config = provider.config if provider.config is not None else _from_deprecated(service_spec)
+    return provider.changed(name=DEFAULT_PROVIDER, config=config)
+
+
+def _from_deprecated(service_spec: ServiceSpec) -> dict[str, Any]:
+    priority = service_spec.priority
+    if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise PriorityOutOfRangeError(priority, PRIORITY_MIN, PRIORITY_MAX)
+    written = service_spec.to_object()
+    wires = {"reloader": "reload"}
+    return {key: written[wire] for key in _LEGACY if written.get(wire := wires.get(key, key))}
+
+
+def required_labels(selector: LabelSelector, present: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that make an object match ``selector`` as far as labels can (kcm.md section 2, Builder).
+
+    Of an expression ``In`` the first value in sorted order counts; ``Exists`` keeps what is ``present``, else it is
+    empty. ``NotIn`` and ``DoesNotExist`` ask for no label.
+    """
+    labels = dict(selector.match_labels)
+    for expression in selector.match_expressions:
+        if expression.operator == "In" and expression.values:
+            labels[expression.key] = min(expression.values)
+        elif expression.operator == "Exists":
+            labels.setdefault(expression.key, present.get(expression.key, ""))
+    return labels
