@@ -21,7 +21,6 @@ from windlass.domain.servicesets.rollout.state import (
     Observed,
     Phase,
     Rollout,
-    named,
 )
 from windlass.domain.servicesets.rollout.waves import Target
 from windlass.domain.servicesets.rollout.windows import opening_at
@@ -152,7 +151,7 @@ def test_a_mended_cluster_lets_the_rollout_go_on() -> None:
 
 def test_the_budget_says_who_failed() -> None:
     [hold] = next_actions(begun(rollout(9), 0, 1, 2, 3), seen("ffffwwwww"), NOON).holds
-    assert "4 of 9 clusters failed (c0, c1, c2 and 1 more), 0 may" in hold.reason
+    assert "4 of 9 clusters failed (c0, c1, c2, and 1 more), 0 may" in hold.reason
 
 
 def test_only_waves_that_exist_are_approved_and_the_first_to_agree_is_kept() -> None:
@@ -160,11 +159,6 @@ def test_only_waves_that_exist_are_approved_and_the_first_to_agree_is_kept() -> 
     assert one.approved == {1: "ann"}
     with pytest.raises(ValueError, match="there is no wave 2"):
         one.approve(2, "ann")
-
-
-def test_texts_name_a_few() -> None:
-    assert named(["a", "b", "c"]) == "a, b, c"
-    assert named(map(str, range(100))) == "0, 1, 2 and 97 more"
 
 
 # -- any course --------------------------------------------------------------------------------------------------------

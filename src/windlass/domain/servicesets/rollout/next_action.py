@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from windlass.domain.durations import show_duration
+from windlass.domain.servicesets.holds import listed
 from windlass.domain.servicesets.rollout.policy import rounded_down, rounded_up
 from windlass.domain.servicesets.rollout.state import (
     Action,
@@ -18,7 +19,6 @@ from windlass.domain.servicesets.rollout.state import (
     Observed,
     Phase,
     Rollout,
-    named,
 )
 from windlass.domain.servicesets.rollout.waves import Wave
 from windlass.domain.servicesets.rollout.windows import opening_from
@@ -138,7 +138,7 @@ class _Round:
         return Hold(
             Gate.BUDGET,
             (),
-            f"{len(self.failed)} of {self.total} clusters failed ({named(self.failed)}), {allowed} may:"
+            f"{len(self.failed)} of {self.total} clusters failed ({listed(self.failed)}), {allowed} may:"
             " nothing begins until they are mended or the budget is raised",
         )
 
@@ -178,9 +178,9 @@ class _Round:
                 outside.setdefault(None if opening is None else opening.start, []).append(name)
         for until, held in outside.items():
             reason = (
-                f"no window ever opens for {named(held)}: add one that selects them"
+                f"no window ever opens for {listed(held)}: add one that selects them"
                 if until is None
-                else f"the window of {named(held)} opens at {_shown(until)}"
+                else f"the window of {listed(held)} opens at {_shown(until)}"
             )
             self.holds.append(Hold(Gate.WINDOW, tuple(held), reason, until))
         return inside
@@ -203,7 +203,7 @@ class _Round:
                 Hold(
                     Gate.CONCURRENCY,
                     tuple(left),
-                    f"{self.active} of at most {self.slots} clusters are under way; {named(left)} wait",
+                    f"{self.active} of at most {self.slots} clusters are under way; {listed(left)} wait",
                 )
             )
 
@@ -225,7 +225,7 @@ class _Round:
             if name in self.observed and (name in told or (self._takes_slot(name) and not self._is_between(name)))
         ]
         if under_way:
-            self.holds.append(Hold(Gate.PROGRESS, tuple(under_way), f"{wave}: {named(under_way)} are under way"))
+            self.holds.append(Hold(Gate.PROGRESS, tuple(under_way), f"{wave}: {listed(under_way)} are under way"))
 
 
 def _shown(at: datetime) -> str:

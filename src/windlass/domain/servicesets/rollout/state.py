@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Self
+from typing import Self
 
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
 from windlass.domain.servicesets.rollout.waves import Target, Wave, waves
-
-_NAMED: Final = 3
-"""Clusters that a text names before it counts the others."""
 
 
 class ClusterState(StrEnum):
@@ -87,6 +84,7 @@ class Gate(StrEnum):
     APPROVAL = "Approval"
     WINDOW = "Window"
     CONCURRENCY = "Concurrency"
+    DEPENDENCY = "Dependency"
     PROGRESS = "Progress"  # others are under way and have to end first
     CLUSTER = "Cluster"  # a cluster cannot go on by itself
     OBSERVATION = "Observation"  # nothing is known of a cluster
@@ -151,10 +149,3 @@ class Decision:
     actions: tuple[Action, ...] = ()
     holds: tuple[Hold, ...] = ()
     look_again: datetime | None = None
-
-
-def named(clusters: Iterable[str]) -> str:
-    """Return clusters as a text says them: the first ones by name, then how many more."""
-    clusters = tuple(clusters)
-    first = ", ".join(clusters[:_NAMED])
-    return f"{first} and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else first
