@@ -135,7 +135,7 @@ def plan(
         ends=max(ends, default=None),
         complete=all(one.outcome in {Outcome.NOTHING, Outcome.DEPLOYED} for one in walk.clusters.values()),
         waves=tuple(walk.waves),
-        clusters=tuple(walk.clusters.values()),
+        clusters=tuple(walk.clusters[name] for one in walk.waves for name in one.wave.clusters),
     )
 
 

@@ -120,7 +120,7 @@ def timeline(
     ready_of: dict[str, tuple[datetime | None, str]] = {}
     for owned in cluster.owners:
         since, hold = _owner_ready(owned, begins, ready_of)
-        walk = _Walk(since, hold or owned.hold, begins, now, calendar, predictions)
+        walk = _Walk(since, owned.hold or hold, begins, now, calendar, predictions)
         for number in range(owned.first, owned.first + owned.count):
             plans.append(walk.service(cluster.services[number], plans))
         ready_of[owned.name] = _ready_together(plans[owned.first :], begins, owned)
