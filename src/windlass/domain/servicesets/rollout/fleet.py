@@ -74,6 +74,8 @@ class Intent:
         after: services of the same owner and cluster it waits for: their places in the cluster's list, all before it.
         hold: why it will not get to what is desired unless somebody acts; empty if it will.
         failed: whether that is a failure that counts against the budget.
+        disabled: whether it stays away from what is desired because somebody wants it so: no hold, but what depends
+            on it waits for ever.
     """
 
     owner: str
@@ -86,6 +88,7 @@ class Intent:
     after: tuple[int, ...] = ()
     hold: str = ""
     failed: bool = False
+    disabled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,8 +208,12 @@ class _Reader:
             ServiceSetError: its template or chain is missing, or the chain does not list the stored template.
         """
         desired = self._at(namespace, service, key)
+        if stored is None and service.disable:
+            return Intent(
+                owner=_name(owner), service=key, change=Change.NONE, desired=desired, after=after, disabled=True
+            )
         if stored is None:
-            change, steps = (Change.NONE, ()) if service.disable else (Change.INSTALL, (desired,))
+            change, steps = Change.INSTALL, (desired,)
             return Intent(owner=_name(owner), service=key, change=change, desired=desired, steps=steps, after=after)
         current = self._at(namespace, stored, key)
         resolved = stored if stored.version else stored.changed(version=current.version)
@@ -227,7 +234,7 @@ class _Reader:
                 else (f"chain {service.template_chain} has no route from {current.name} to {desired.name}")
             )
         if service.disable:
-            hold, steps = ("it is disabled" if change is not Change.NONE else ""), ()
+            hold, steps = "", ()
         if failed and state is not None:
             why = f": {state.failure_message}" if state.failure_message else ""
             hold = f"it failed at {current.version}{why}"
@@ -242,6 +249,7 @@ class _Reader:
             after=after,
             hold=hold,
             failed=failed,
+            disabled=service.disable and change is Change.UPGRADE,
         )
 
     def _route(

@@ -191,7 +191,7 @@ class _Walk:
         cleared, last, blocker = self._cleared(intent, before)
         if intent.hold or (blocker and behind):
             return self._plan(intent, hops, intent.hold or blocker, ready=None)
-        if blocker:
+        if blocker or intent.disabled:
             return self._plan(intent, hops, "", ready=None)
         wait = None
         if behind and cleared > max(at, self._begins):
@@ -205,7 +205,7 @@ class _Walk:
         for place in intent.after:
             ready = before[place].ready
             if ready is None:
-                held = before[place].hold or "it waits itself"
+                held = before[place].hold or ("it is disabled" if before[place].intent.disabled else "it waits itself")
                 return cleared, place, f"service {before[place].intent.service} is held: {held}"
             if ready > cleared:
                 cleared, last = ready, place
