@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
@@ -32,7 +32,8 @@ def picture(graph: ChainGraph, start: str, target: str, route: Route | None) -> 
     A template stands right of those that lead to it, as far as the chain does not lead back; upgrades that lead left
     are drawn as bows below.
     """
-    layers = _layers(graph, start)
+    names = [start, *(step.name for step in route or ())]
+    layers = _layers(graph, names)
     width = max((len(text) for name in graph.templates for text in (name, _version(graph, name))), default=1)
     box = width * _CHARACTER + 24
     place = {
@@ -46,7 +47,6 @@ def picture(graph: ChainGraph, start: str, target: str, route: Route | None) -> 
         2 * _MARGIN + len(layers) * (box + _GAP_X) - _GAP_X,
         2 * _MARGIN + high * (_HEIGHT + _GAP_Y) - _GAP_Y + (34 + 10 * bows if bows else 0),
     )
-    names = [start, *(step.name for step in route or ())]
     way = set(pairwise(names))
     title = f"{graph.key}: {' -> '.join(names)}" if route is not None else f"{graph.key}: no route to {target}"
     lines = [
@@ -78,19 +78,20 @@ def picture(graph: ChainGraph, start: str, target: str, route: Route | None) -> 
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _layers(graph: ChainGraph, start: str) -> list[list[str]]:
+def _layers(graph: ChainGraph, route: Sequence[str]) -> list[list[str]]:
     """Return templates in columns: each right of all that lead to it, edges that lead back left out.
 
-    Within a column the route's templates come first, then the chain's order.
+    Within a column the route's templates come first, the others in the chain's order.
     """
-    forward = _forward(graph, start)
+    forward = _forward(graph, route[0])
+    rank = {name: number for number, name in enumerate(forward)}
     column = dict.fromkeys(graph.templates, 0)
     for name in forward:
         for step in graph.upgrades.get(name, ()):
-            if forward.index(step.name) > forward.index(name):
+            if rank[step.name] > rank[name]:
                 column[step.name] = max(column[step.name], column[name] + 1)
     layers: list[list[str]] = [[] for _ in range(max(column.values(), default=0) + 1)]
-    for name in graph.templates:
+    for name in dict.fromkeys((*route, *graph.templates)):
         layers[column[name]].append(name)
     return layers
 
@@ -120,7 +121,7 @@ def _forward(graph: ChainGraph, start: str) -> list[str]:
 
 def _edges(
     edges: Iterable[tuple[str, str]],
-    place: dict[str, tuple[float, float]],
+    place: Mapping[str, tuple[float, float]],
     box: float,
     way: set[tuple[str, str]],
     height: float,

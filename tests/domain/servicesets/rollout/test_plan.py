@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from domain.servicesets.rollout.fleets import (
@@ -23,14 +24,14 @@ from domain.servicesets.rollout.fleets import (
 
 from windlass.domain.servicesets.keys import object_key
 from windlass.domain.servicesets.rollout.fleet import Fleet
-from windlass.domain.servicesets.rollout.plan import Outcome, plan
+from windlass.domain.servicesets.rollout.plan import Outcome, Plan, plan
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
 from windlass.domain.servicesets.rollout.predictions import DEFAULT, PastStep, Predictions
 from windlass.domain.servicesets.rollout.state import Gate
 
 
-def edge(*services: object, stored: tuple[object, ...] = (), extra: tuple[object, ...] = ()) -> Fleet:
-    return fleet(cluster("edge", *services), stored_on("edge", *stored), *extra)  # type: ignore[arg-type] - words of a table
+def edge(*services: Any, stored: tuple[Any, ...] = (), extra: tuple[Any, ...] = ()) -> Fleet:
+    return fleet(cluster("edge", *services), stored_on("edge", *stored), *extra)
 
 
 FORK = chain("fork", {1: [2, 3], 2: [3], 3: []})
@@ -38,7 +39,8 @@ BACK = chain("back", {1: [2], 2: [1, 3], 3: [2]})
 ISLAND = chain("island", {1: [], 3: []})
 
 CASES = {
-    "every hop of the chain": (edge(wanted("a", 4), stored=(there("a", 1),)), {"a": ["2.0.0 0-1", "3.0.0 1-2", "4.0.0 2-3"]}),
+    "every hop of the chain": (edge(wanted("a", 4), stored=(there("a", 1),)),
+                               {"a": ["2.0.0 0-1", "3.0.0 1-2", "4.0.0 2-3"]}),
     "a shortcut is not taken": (edge(wanted("a", 3, chain="fork"), stored=(there("a", 1),), extra=(FORK,)),
                                 {"a": ["2.0.0 0-1", "3.0.0 1-2"]}),
     "at its target, in a cyclic chain too": (edge(wanted("a", 2, chain="back"), stored=(there("a", 2),), extra=(BACK,)),
@@ -70,7 +72,8 @@ CASES = {
         {"a": ["2.0.0 0-1", "3.0.0 1-2"], "b": [], "c": ["2.0.0 2-3"]},
     ),
     "a held dependency holds": (
-        edge(wanted("b", 3, "a"), wanted("a", 3, chain="island"), stored=(there("a", 1), there("b", 2)), extra=(ISLAND,)),
+        edge(wanted("b", 3, "a"), wanted("a", 3, chain="island"), stored=(there("a", 1), there("b", 2)),
+             extra=(ISLAND,)),
         {"a": ["held: chain island has no route from t1 to t3"],
          "b": ["held: service default/a is held: chain island has no route from t1 to t3"]},
     ),
@@ -91,7 +94,8 @@ def test_one_cluster(one: Fleet, expected: dict[str, list[str]]) -> None:
     [
         (edge(wanted("a", 3, chain="none"), wanted("b", 2), stored=(there("a", 1), there("b", 1))),
          "ServiceTemplateChain prod/none of service default/a does not exist"),
-        (edge(wanted("a", 9), wanted("b", 2), stored=(there("b", 1),)), "ServiceTemplate prod/t9 of service default/a does not exist"),
+        (edge(wanted("a", 9), wanted("b", 2), stored=(there("b", 1),)),
+         "ServiceTemplate prod/t9 of service default/a does not exist"),
         (edge(wanted("a", 3, chain="island"), wanted("b", 2), stored=(there("a", 2), there("b", 1)), extra=(ISLAND,)),
          "template t2 of service default/a is not in supportedTemplates of ServiceTemplateChain prod/island"),
         (edge(wanted("a", 3, "gone"), wanted("b", 2), stored=(there("a", 2), there("b", 1))),
@@ -108,7 +112,7 @@ def test_what_is_missing_holds_the_whole_set_and_is_named(one: Fleet, text: str)
     assert not made.complete
 
 
-def moving(count: int, **labels: str) -> list[object]:
+def moving(count: int, **labels: str) -> list[Any]:
     """Clusters c0, c1, ... with one service each that has two steps to go."""
     return [
         one
@@ -120,11 +124,11 @@ def moving(count: int, **labels: str) -> list[object]:
     ]
 
 
-def begins(made: object) -> list[float | None]:
-    return [minute(one.begins) for one in made.clusters]  # type: ignore[attr-defined] - a plan
+def begins(made: Plan) -> list[float | None]:
+    return [minute(one.begins) for one in made.clusters]
 
 
-NIGHT = {"schedule": "0 22 * * *", "duration": "90s", "timeZone": "UTC"}
+NIGHT: dict[str, Any] = {"schedule": "0 22 * * *", "duration": "90s", "timeZone": "UTC"}
 
 
 @pytest.mark.parametrize(
@@ -144,13 +148,13 @@ NIGHT = {"schedule": "0 22 * * *", "duration": "90s", "timeZone": "UTC"}
         ({"windows": [NIGHT | {"clusterSelector": {"matchLabels": {"zone": "a"}}}]}, [600, None, 600, None]),
     ],
 )  # fmt: skip
-def test_when_clusters_begin(policy: dict[str, object], expected: list[float | None]) -> None:
-    assert begins(planned(fleet(*moving(4)), **policy)) == expected  # type: ignore[arg-type] - words of a table
+def test_when_clusters_begin(policy: dict[str, Any], expected: list[float | None]) -> None:
+    assert begins(planned(fleet(*moving(4)), **policy)) == expected
 
 
 def test_a_step_that_misses_the_window_waits_for_the_next() -> None:
     hours = [{"schedule": "0 * * * *", "duration": "90s"}]
-    made = planned(fleet(*moving(1)), Predictions(default=2 * MINUTE), windows=hours)  # type: ignore[arg-type]
+    made = planned(fleet(*moving(1)), Predictions(default=2 * MINUTE), windows=hours)
     [first, second] = made.clusters[0].services[0].hops
     assert (minute(first.begins), minute(first.ends), minute(second.begins)) == (0, 2, 60)
     assert second.wait is not None
@@ -159,14 +163,14 @@ def test_a_step_that_misses_the_window_waits_for_the_next() -> None:
 
 def test_approvals_take_what_is_assumed() -> None:
     policy = RolloutPolicy.model_validate({"canary": 1, "approval": "AfterCanary", "soak": "10m"})
-    made = plan(policy, fleet(*moving(3)), NOW, MINUTES, approval_wait=timedelta(hours=1))  # type: ignore[arg-type]
+    made = plan(policy, fleet(*moving(3)), NOW, MINUTES, approval_wait=timedelta(hours=1))
     assert begins(made) == [0, 62, 62]
     assert [(wait.gate, minute(wait.until)) for wait in made.waves[1].waits] == [(Gate.SOAK, 12), (Gate.APPROVAL, 62)]
 
 
 def test_waves_after_one_that_does_not_end_never_begin() -> None:
     stuck = cluster("b0", wanted("a", 3, chain="island")), stored_on("b0", there("a", 1)), ISLAND
-    made = planned(fleet(*stuck, *moving(2)), waves=[1])  # type: ignore[arg-type]
+    made = planned(fleet(*stuck, *moving(2)), waves=[1])
     assert [one.outcome for one in made.clusters] == [Outcome.HELD, Outcome.NOT_BEGUN, Outcome.NOT_BEGUN]
     assert made.waves[2].hold == "wave 1 does not end: prod/b0 cannot go on"
     assert made.clusters[2].hold == made.waves[2].hold
@@ -175,10 +179,10 @@ def test_waves_after_one_that_does_not_end_never_begin() -> None:
 
 def test_failures_above_the_budget_stop_what_has_not_begun() -> None:
     failing = cluster("b0", wanted("a", 3)), stored_on("b0", there("a", 2, "Failed"))
-    made = planned(fleet(*failing, *moving(3)), maxConcurrent=2)  # type: ignore[arg-type]
+    made = planned(fleet(*failing, *moving(3)), maxConcurrent=2)
     assert [one.outcome for one in made.clusters] == [Outcome.FAILED, Outcome.HELD, *[Outcome.NOT_BEGUN] * 2]
     assert "1 clusters have failed (prod/b0), 0 may" in made.clusters[3].hold
-    within = planned(fleet(*failing, *moving(3)), maxConcurrent=2, failureBudget=1)  # type: ignore[arg-type]
+    within = planned(fleet(*failing, *moving(3)), maxConcurrent=2, failureBudget=1)
     assert begins(within) == [0, 0, 0, 2]
 
 
@@ -217,7 +221,7 @@ def test_predictions_are_medians_of_the_same_step() -> None:
     assert known.of("t1", "t2") == (2 * MINUTE, 3)
     assert known.of("t2", "t3") == (DEFAULT, 0)
     assert known.of("", "t1") == (timedelta(seconds=1), 1)
-    made = planned(fleet(*moving(1)), Predictions(past, MINUTE))  # type: ignore[arg-type]
+    made = planned(fleet(*moving(1)), Predictions(past, MINUTE))
     assert [(minute(hop.ends), hop.samples) for hop in made.clusters[0].services[0].hops] == [(2, 3), (3, 0)]
 
 

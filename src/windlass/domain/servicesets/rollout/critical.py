@@ -72,7 +72,7 @@ class _Backwards:
         """Yield what a cluster waited for before it began; return the cluster whose end came before that."""
         begins = cluster.begins or self._plan.now
         if cluster.waited_for:
-            return (yield from self._before_slot(self._clusters[cluster.waited_for], cluster.name, begins))
+            return (yield from self._before_slot(self._clusters[cluster.waited_for], cluster, begins))
         for wait in reversed(cluster.waits):
             yield Segment(wait.since, begins, wait.gate, cluster.name, f"waits {wait.text}")
             begins = wait.since
@@ -92,18 +92,16 @@ class _Backwards:
         ended = [name for one in self._plan.waves[: cluster.wave - 1] for name in one.wave.clusters]
         return next((name for name in reversed(ended) if self._clusters[name].ends == begins), "")
 
-    def _before_slot(self, other: ClusterPlan, name: str, begins: datetime) -> Generator[Segment, None, str]:
-        """Yield what was between the end of the cluster whose slot came free and the beginning of the next one."""
-        ended = other.ends if other.begins is not None and other.begins < begins else None
-        if ended is None or ended > begins:
+    def _before_slot(self, other: ClusterPlan, cluster: ClusterPlan, begins: datetime) -> Generator[Segment, None, str]:
+        """Yield what was between the end of what held the slot and the beginning of the cluster that got it."""
+        ended = None if other is cluster or other.begins is None or other.begins > begins else other.ends
+        ran = ended is not None and ended <= begins
+        if ended is None or not ran:
             # What was under way there before the rollout took the slot.
-            ended = max(hop.ends for one in other.services for hop in one.hops[:1] if one.intent.under_way)
-            other_is_run = False
-        else:
-            other_is_run = True
+            ended = max(one.hops[0].ends for one in other.services if one.hops and one.intent.under_way is not None)
         if ended < begins:
-            yield Segment(ended, begins, Gate.WINDOW, name, "waits for the window")
-        if other_is_run:
+            yield Segment(ended, begins, Gate.WINDOW, cluster.name, "waits for the window")
+        if ran:
             return other.name
         if (found := _ending(other, ended)) is not None:
             yield from _steps(other, *found)

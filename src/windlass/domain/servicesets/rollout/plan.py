@@ -68,7 +68,7 @@ class WavePlan:
 
     Attributes:
         wave: its clusters.
-        opens: when its first cluster may begin; None if it never does.
+        opens: when its first cluster may begin; None if none does.
         ends: when its last cluster has ended; None if it never does.
         waits: what it waits for after the wave before has ended.
         waited_for: the cluster that ends last of those before it.
@@ -188,19 +188,34 @@ class _Walk:
                 self._never(wave, name, self._hold)
             self.waves.append(WavePlan(wave=wave, opens=None, ends=None, hold=self._hold))
             return
+        if not any(_moves(self._there[name]) for name in wave.clusters):
+            self._over_already(wave)
+            return
         opens, waits, last = self._opening(wave)
         self._begin(wave, opens)
         self._stop_at_budget(wave)
+        self._end(wave, opens, waits, last)
+
+    def _over_already(self, wave: Wave) -> None:
+        """A wave in which nothing begins: no gate holds it up, and it ends with what is under way."""
+        for name in wave.clusters:
+            self._settle(wave, name, next((one.hold for one in self._there[name].services if one.hold), ""))
+        self._end(wave, None, (), "")
+
+    def _end(self, wave: Wave, opens: datetime | None, waits: tuple[Wait, ...], last: str) -> None:
         plans = [self.clusters[name] for name in wave.clusters]
-        ends = max((one.ends for one in plans if one.ends is not None), default=opens)
+        ends = max([self._since(), *(one.ends for one in plans if one.ends is not None)])
         if open_ := [one.name for one in plans if one.outcome not in _ENDED]:
             self._hold = f"{wave} does not end: {listed(open_)} cannot go on"
         self.waves.append(WavePlan(wave=wave, opens=opens, ends=None if open_ else ends, waits=waits, waited_for=last))
 
+    def _since(self) -> datetime:
+        """Return when the waves so far have ended."""
+        return (self.waves[-1].ends if self.waves else None) or self._now
+
     def _opening(self, wave: Wave) -> tuple[datetime, tuple[Wait, ...], str]:
         """Return when a wave may begin, what it waits for, and the cluster of those before it that ends last."""
-        since = self.waves[-1].ends if self.waves else None
-        since = max(since or self._now, self._now)
+        since = self._since()
         last = self._last_begun
         opens, waits = since, list[Wait]()
         if last is not None and (until := last.at + self._policy.soak) > since:
@@ -236,12 +251,10 @@ class _Walk:
         """Return the clusters that something can be done on: from when on they are free, place, windows."""
         found: list[tuple[datetime, int, Sequence[Window] | None]] = []
         for place, name in enumerate(wave.clusters):
-            services = self._there[name].services
-            if any(one.steps or one.change is Change.REMOVE or one.failed for one in services):
+            if _moves(self._there[name]):
                 found.append((max(self._free_since[name], opens), place, self._windows[name]))
             else:
-                holds = [one.hold for one in services if one.hold]
-                self._settle(wave, name, holds[0] if holds else "")
+                self._settle(wave, name, next((one.hold for one in self._there[name].services if one.hold), ""))
         return found
 
     def _settle(self, wave: Wave, name: str, hold: str) -> None:
@@ -263,7 +276,7 @@ class _Walk:
     def _never(self, wave: Wave, name: str, hold: str) -> None:
         """A cluster that does not begin; what is under way on it ends."""
         cluster = self._there[name]
-        if not any(one.steps or one.change is Change.REMOVE or one.failed for one in cluster.services):
+        if not _moves(cluster):
             self._settle(wave, name, next((one.hold for one in cluster.services if one.hold), ""))
             return
         until = self._free_since[name]
@@ -328,3 +341,8 @@ class _Walk:
                 ends = max((plan.hops[-1].ends for plan in services if plan.hops), default=at)
                 outcome = one.outcome if one.outcome is Outcome.FAILED else Outcome.HELD
                 self.clusters[name] = replace(one, services=services, ends=ends, outcome=outcome, hold=one.hold or why)
+
+
+def _moves(cluster: ClusterIntents) -> bool:
+    """Say whether something would begin on a cluster, or count as failed there."""
+    return any(one.steps or one.change is Change.REMOVE or one.failed for one in cluster.services)

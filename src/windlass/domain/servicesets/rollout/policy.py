@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -96,7 +97,7 @@ class RolloutPolicy(_Part):
     order_by: Order | None = None
     max_concurrent: SomeAmount = "100%"
     failure_budget: Amount = 0
-    soak: Duration = Field(default="0s", validate_default=True)
+    soak: Duration = timedelta()
     approval: Approval = Approval.NONE
     windows: tuple[Window, ...] = ()
 

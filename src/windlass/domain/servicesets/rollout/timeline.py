@@ -187,7 +187,7 @@ class _Walk:
             held = self._hold if behind or intent.hold else ""
             return self._plan(intent, hops, held or intent.hold, ready=None)
         if intent.change is Change.REMOVE:
-            return self._walked(intent, hops, (UpgradeStep("", ""),), at, None, None)
+            return self._walked(intent, hops, (UpgradeStep("", ""),), self._since, None, None)
         cleared, last, blocker = self._cleared(intent, before)
         if intent.hold or (blocker and behind):
             return self._plan(intent, hops, intent.hold or blocker, ready=None)

@@ -144,7 +144,8 @@ def _next_start(schedule: str, time_zone: str, after: datetime) -> datetime | No
         # First instants grow with wall times, so that nothing earlier follows.
         if best is not None and instants and instants[0] >= best:
             break
-        best = min([*(one for one in instants if one > after), *([best] if best else [])], default=None)
+        later = [one for one in (*instants, best) if one is not None and one > after]
+        best = min(later, default=None)
     return best
 
 
