@@ -66,7 +66,7 @@ def walked(one: Fleet) -> dict[str, list[tuple[float, str]]]:
     [owner] = one.clusters
     [there_] = one.snapshot.service_sets
     seen: dict[str, list[tuple[float, str]]] = {}
-    for minute in range(40):
+    for minute in range(20):
         objects = [*one.snapshot.templates.values(), *one.snapshot.chains.values(), PROVIDER, there_]
         decision = get_service_set_with_operation(Snapshot.of(objects), own(owner))
         after = decision.service_set
@@ -87,7 +87,7 @@ def walked(one: Fleet) -> dict[str, list[tuple[float, str]]]:
     return seen
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(services())
 def test_a_cluster_takes_the_steps_that_its_service_set_takes(given_: tuple[list[dict[str, Any]], list[Any]]) -> None:
     asked, held = given_
@@ -146,7 +146,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     return fleet(*objects, *CHAINS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(fleets(), POLICY)
 def test_clusters_begin_when_the_decisions_let_them(one: Fleet, values: dict[str, Any]) -> None:
     policy = RolloutPolicy.model_validate(values)
@@ -202,7 +202,7 @@ def driven(policy: RolloutPolicy, made: Plan, targets: list[Target]) -> dict[str
     raise AssertionError(f"not over after 300 decisions: {decision}")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(fleets(), POLICY)
 def test_a_plan_keeps_the_policy_and_says_what_decides_its_end(one: Fleet, values: dict[str, Any]) -> None:
     policy = RolloutPolicy.model_validate(values)
