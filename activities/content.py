@@ -22,10 +22,6 @@ from windlass.ports.kube import Kube
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
 
-VALUES_ROOT: Final = "values"
-"""What paths in errors about merged values start with."""
-
-
 PACKAGES_KEPT: Final = 500
 """Contents whose schemas, and whose hooks, a worker keeps prepared; those it has not used for longest go first."""
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 
 from temporalio import activity
 
-from windlass.activities.content import VALUES_ROOT, Content, Contents
+from windlass.activities.content import Content, Contents
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.observe import object_ref
 from windlass.activities.progress import ProgressReporter
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.contracts.record import PackageRecord, ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
+from windlass.domain.chart_schema import check_chart
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Actor, Reason, TransientError
 from windlass.domain.ids import release_name
 from windlass.domain.lifecycle import completion_mark
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.values import release_values
+from windlass.domain.values import VALUES_ROOT, release_values
 from windlass.ports.clock import Clock
 from windlass.ports.helm import Helm, ReleaseOutcome, ReleaseRef
 from windlass.ports.helm import ReleaseRequest as HelmRequest
@@ -66,6 +68,10 @@ class HelmActivities:
             if content.schemas.helm is not None:
                 found = validate(values, content.schemas.helm, root=VALUES_ROOT, concealed=values)
                 raise_if_invalid(found, what="values for Helm", actor=Actor.AUTHOR)
+            if content.package.chart_schema is not None:
+                given = state.record.settings or {}
+                found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=values)
+                raise_if_invalid(found)
             wanted = self._wanted(request, content, values)
             # Written down before the attempt: a half-made release must be found even if all else is lost.
             released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from windlass.activities.content import VALUES_ROOT, Content, Contents, State
+from windlass.activities.content import Content, Contents, State
 from windlass.contracts.record import PackageRecord
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks import config_values_file, failure_reason, values_file
@@ -16,7 +16,7 @@ from windlass.domain.package import Binding, Hook
 from windlass.domain.patch_operations import bounds_of, parse_operations
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.value_patches import accept
-from windlass.domain.values import base_values, camel_key
+from windlass.domain.values import VALUES_ROOT, base_values, camel_key
 from windlass.ports.hooks import HookAccess, HookFailedError, HookOutput, HookPatchers, HookRun, Hooks
 from windlass.ports.metrics import HookMetrics
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import VALUES_ROOT, Content, Contents, State
+from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
 from windlass.activities.inputs import read_inputs
 from windlass.activities.observe import object_ref
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
+from windlass.domain.chart_schema import check_chart
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks import config_values_file, values_file
 from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import ENABLED_SCRIPT, Values
 from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.values import check_settings
+from windlass.domain.values import VALUES_ROOT, check_settings
 from windlass.ports.hooks import EnabledRun, EnabledScripts
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube
@@ -49,7 +51,8 @@ class SettingsActivities:
         concealed = inputs.concealed() if settings == given else settings
         raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
         digest = inputs.settings_digest(self._digest_key)
-        return await self._applied(request, content, state, {"settings": settings, "settings_digest": digest})
+        applied = {"settings": settings, "settings_digest": digest}
+        return await self._applied(request, content, state, applied, concealed)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
         """Apply the settings and hook patches of a good release.
@@ -74,17 +77,22 @@ class SettingsActivities:
             "patches": good.patches,
             "config_patches": good.config_patches,
         }
-        return await self._applied(request, content, state, restored)
+        return await self._applied(request, content, state, restored, good.settings)
 
     async def _applied(
-        self, request: SettingsRequest, content: Content, state: State, applied: dict[str, Any]
+        self, request: SettingsRequest, content: Content, state: State, applied: dict[str, Any], concealed: Values
     ) -> SettingsResult:
-        """Store what is applied, unless the values that follow from it are not valid."""
+        """Store what is applied, unless the values that follow from it are not valid; never show ``concealed``."""
         wanted = state.record.model_copy(update=applied)
         values = self._contents.values(content, wanted)
         if content.schemas.values is not None:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
             raise_if_invalid(found, what="values that follow from the settings")
+        if content.package.chart_schema is not None and not content.package.hook_files:
+            # Hooks, where there are any, may still fill in what the chart asks for; the release looks again.
+            given = wanted.settings or {}
+            found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=concealed)
+            raise_if_invalid(found)
         disabled = await self._disabled(request.key, content, wanted, values)
         saved = await self._contents.update(
             request.key, request.uid, state.ref, lambda record: record.model_copy(update=applied)

@@ -219,7 +219,10 @@ async def test_a_plain_chart_is_a_package(installation: Installation, tmp_path: 
 
         await installation.application("one", "plain", "0.3.0", settings={"plain": {"greeting": "x" * 11}})
         obj = await installation.status("one", lambda status: status.get("failure"))
-        assert "greeting" in obj["status"]["failure"]["message"]
+        failure = obj["status"]["failure"]
+        assert (failure["reason"], failure["actor"]) == ("ValidationFailed", "user")
+        assert "settings.plain.greeting: must have at most 10 characters" in failure["message"]
+        assert condition(obj, "SettingsValid")["reason"] == "ValidationFailed"
         assert (await shown(installation))["greeting"] == "hi"
 
 

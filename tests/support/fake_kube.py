@@ -257,11 +257,14 @@ class FakeKube:
         *,
         propagation: Literal["Foreground", "Background", "Orphan"] = "Background",
         uid: str = "",
+        resource_version: str = "",
     ) -> bool:
         self._record("delete", ref, propagation)
         before = self._objects.get(ref)
         if before is None or (uid and before["metadata"]["uid"] != uid):
             return False
+        if resource_version and before["metadata"]["resourceVersion"] != resource_version:
+            raise TransientError(Reason.API_CONFLICT, f"cannot delete {ref}: it has changed meanwhile")
         if before["metadata"].get("finalizers"):
             marked = copy.deepcopy(before)
             if "deletionTimestamp" not in marked["metadata"]:

@@ -35,6 +35,11 @@ class RunningRegistry:
     tokens: TokenService | None = None
 
     @property
+    def base(self) -> str:
+        """Start of its addresses."""
+        return f"{'http' if self.authority is None else 'https'}://{self.host}"
+
+    @property
     def access(self) -> Access:
         """What lets us in."""
         if self.authority is None:

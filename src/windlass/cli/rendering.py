@@ -103,10 +103,10 @@ async def _pinned(place: Cluster, packages: PackageStore, source: Source, record
 def _values(
     contents: Contents, content: Content, inputs: Inputs, record: PackageRecord, more: Values, *, same: bool
 ) -> Values:
-    from windlass.activities.content import VALUES_ROOT
+    from windlass.domain.chart_schema import check_chart
     from windlass.domain.schema import raise_if_invalid, validate
     from windlass.domain.tree import merge
-    from windlass.domain.values import check_settings
+    from windlass.domain.values import VALUES_ROOT, check_settings
 
     settings = merge(inputs.settings(), more)
     raise_if_invalid(check_settings(content.schemas, settings, concealed=inputs.concealed()))
@@ -115,6 +115,7 @@ def _values(
     if content.schemas.helm is not None:
         found = validate(values, content.schemas.helm, root=VALUES_ROOT, concealed=values)
         raise_if_invalid(found, what="values for Helm", actor=Actor.AUTHOR)
+    raise_if_invalid(check_chart(content.package, values, settings=settings, concealed=values))
     return values
 
 

@@ -139,7 +139,8 @@ class Package:
     """A package read from its folder: everything decisions need; the chart itself stays on disk.
 
     ``static_values`` are already unwrapped from the camelCase key, which ``scoped`` says they had; schemas are the
-    parsed YAML or None when the file is missing or empty; ``images`` maps image names to digests; ``enabled_script``
+    parsed YAML or None when the file is missing or empty; ``chart_schema`` is the chart's ``values.schema.json``, None
+    also where only Helm can tell what it is about; ``images`` maps image names to digests; ``enabled_script``
     says that a module decides for itself whether it is enabled (the file ``enabled``).
     """
 
@@ -148,6 +149,7 @@ class Package:
     scoped: bool = False
     settings_schema: Values | None = None
     values_schema: Values | None = None
+    chart_schema: Values | None = None
     images: Mapping[str, str] = field(default_factory=dict[str, str])
     has_chart: bool = True
     chart_has_hooks: bool = False

@@ -29,6 +29,8 @@ GLOBAL_KEY: Final = "global"
 """The key beside a package's own in the values hooks see; no package can be called so."""
 
 SETTINGS_ROOT: Final = "settings"
+VALUES_ROOT: Final = "values"
+"""What paths in errors about settings, and about merged values, start with."""
 
 
 def camel_key(name: str) -> str:

@@ -149,8 +149,9 @@ class Kube(Protocol):
         *,
         propagation: Literal["Foreground", "Background", "Orphan"] = "Background",
         uid: str = "",
+        resource_version: str = "",
     ) -> bool:
-        """Delete, with the uid as precondition if given; False if there was nothing to delete."""
+        """Delete, with uid and resourceVersion as preconditions if given; False if there was nothing to delete."""
         ...
 
 

@@ -277,3 +277,22 @@ def test_conversions_in_order(tmp_path: Path) -> None:
 def test_conversions_without_gaps(tmp_path: Path, files: dict[str, str], says: str) -> None:
     write_tree(module(tmp_path), {f"openapi/conversions/{name}": text for name, text in files.items()})
     assert says in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({}, None),
+        ({"values.schema.json": '{"required": ["a"]}'}, {"required": ["a"]}),
+        ({"values.schema.json": '{"required": ["a"]}', "charts/db/Chart.yaml": "name: db"}, None),
+        ({"values.schema.json": "{"}, None),
+        ({"values.schema.json": "true"}, None),
+    ],
+    ids=["none", "one", "subcharts", "broken", "boolean"],
+)
+def test_a_charts_own_schema_is_read_where_it_can_be_applied_alone(
+    tmp_path: Path, files: dict[str, str], found: dict[str, object] | None
+) -> None:
+    chart = {"Chart.yaml": "{apiVersion: v2, name: web, version: 1.0.0}", **files}
+    assert load(write_tree(tmp_path / "plain", chart)).chart_schema == found
+    assert load(write_tree(tmp_path / "own", {**chart, "package.yaml": package_yaml()})).chart_schema == found

@@ -92,19 +92,31 @@ class World:
         self._hold({**write.manifest, "status": status})
         return True
 
-    def report(self, name: str, state: str, template: str, version: str) -> None:
-        """The provider says something of a service; what it said of services that are gone is forgotten."""
-        assert self.held is not None
-        names = self.entries()
-        others = [one.to_object() for one in self.held.status.services if one.name != name and one.name in names]
-        told = {"name": name, "namespace": "default", "state": state, "template": template, "version": version}
-        self._hold({**self.held.to_object(), "status": {"services": [*others, told]}})
+    def report(self, told: Mapping[str, tuple[str, str | None]]) -> None:
+        """The provider says in which state services are, of the stored template or of another one.
+
+        What it said of others stays; of those that are gone it is forgotten.
+        """
+        assert self.held is not None or not told
+        if self.held is None:
+            return
+        states = {one.name: one.to_object() for one in self.held.status.services if one.name in self.entries()}
+        for name, (state, other) in told.items():
+            entry = self.entries()[name]
+            template, version = (other, self.versions[other] or other) if other else (entry.template, entry.version)
+            states[name] = {
+                "name": name,
+                "namespace": "default",
+                "state": state,
+                "template": template,
+                "version": version,
+            }
+        self._hold({**self.held.to_object(), "status": {"services": list(states.values())}})
 
     def deliver(self) -> None:
         """The provider deploys everything it can."""
-        for name, entry in self.entries().items():
-            state = "Failed" if entry.template in self.broken else "Deployed"
-            self.report(name, state, entry.template, entry.version)
+        told = {name: "Failed" if one.template in self.broken else "Deployed" for name, one in self.entries().items()}
+        self.report({name: (state, None) for name, state in told.items()})
 
     def _hold(self, document: dict[str, Any]) -> None:
         self.revision += 1

@@ -82,6 +82,15 @@ def test_gating_is_transitive(a: str, b: str, free: list[str]) -> None:
     assert all(hold.reason is HoldReason.DEPENDENCY_NOT_READY for hold in found.holds)
 
 
+def test_gating_reaches_through_any_number_of_services() -> None:
+    names = "abcdef"
+    desired = [wanted(name, ONE, *before) for name, before in zip(names, ["", *names], strict=False)]
+    states = [reported(name, "Failed" if name == "a" else "Deployed", ONE) for name in names]
+    found = eligible(desired, [stored(name, ONE) for name in names], states)
+    assert [one.name for one in found.services] == ["a"]
+    assert [str(hold.blockers[0]) for hold in found.holds] == [f"default/{name}" for name in names[:-1]]
+
+
 def test_a_hold_names_what_it_waits_for() -> None:
     names = ["p", "q", "r", "s"]
     desired = [wanted("z", ONE, *names), *(wanted(name, TWO) for name in names[:2]), wanted("r", ONE, "s")]

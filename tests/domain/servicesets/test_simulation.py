@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from domain.servicesets.simulator import Entries, World, older, options
 from domain.servicesets.words import NAMESPACE
-from hypothesis import settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from windlass.domain.servicesets.models import ServiceDependsOn
 from windlass.servicesets import (
     Hold,
     HoldReason,
@@ -27,118 +29,141 @@ TEMPLATES = ["t0", "t1", "t2", "t3", "t4"]
 CHAINS = ["up", "round"]
 VERSIONS = ["", "1.0.0", "1.9.0", "1.10.0", "2.0.0", "2.0.0", "nightly"]
 
-edges = st.dictionaries(st.sampled_from(TEMPLATES), st.lists(st.sampled_from(TEMPLATES), max_size=3, unique=True))
 one_service = st.sampled_from(SERVICES)
 one_template = st.sampled_from(TEMPLATES)
-states = st.sampled_from(["Deployed", "Provisioning", "Failed", "Pending", "Deleting", ""])
+one_chain = st.sampled_from(["", *CHAINS, *CHAINS])
+states = st.sampled_from(["Deployed", "Deployed", "Provisioning", "Failed", "Pending", ""])
+dependencies = st.lists(one_service, max_size=2, unique=True)
+
+type Graph = dict[str, list[str]]
 
 
-class Life(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.read: ServiceSetDecision | None = None
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """A way through some templates in any order, other edges beside it, and perhaps templates that are not listed."""
+    way = draw(st.permutations(TEMPLATES))
+    others = draw(st.lists(st.tuples(one_template, one_template), max_size=4))
+    ways = list(itertools.pairwise(way))
+    missing = draw(st.sampled_from(["", "", "", *TEMPLATES]))
+    graph: Graph = {name: [] for name in TEMPLATES if name != missing}
+    for start, end in dict.fromkeys([*others, *ways[: draw(st.integers(1, 4))]]):
+        if start != missing:
+            graph[start].append(end)
+    return graph
 
-    @initialize(
-        versions=st.fixed_dictionaries({name: st.sampled_from(VERSIONS) for name in TEMPLATES}),
-        graphs=st.fixed_dictionaries(dict.fromkeys(CHAINS, edges)),
-        say=st.sampled_from(["versions", "nothing", "something else"]),
-        whole=st.booleans(),
-        broken=st.sets(one_template, max_size=1),
+
+@dataclass(frozen=True)
+class Change:
+    """What somebody does to one service; ``kind`` says which of the values count."""
+
+    kind: str
+    name: str
+    template: str
+    chain: str
+    others: tuple[str, ...]
+
+    def happen(self, desired: dict[str, Service]) -> None:
+        service = desired.get(self.name, Service(name=self.name))
+        match self.kind:
+            case "want":
+                service = service.changed(template=self.template, values=self.chain or "none")
+            case "want along":
+                service = service.changed(template=self.template, template_chain=self.chain)
+            case "depend":
+                names = [name for name in self.others if name in desired and name < self.name]
+                service = service.changed(depends_on=named(names))
+            case "depend anyhow":
+                service = service.changed(depends_on=named(self.others))
+            case "switch":
+                service = service.changed(disable=not service.disable)
+            case _:
+                desired.pop(self.name, None)
+                return
+        if service.template:
+            desired[self.name] = service
+
+
+KINDS = [*["want"] * 5, *["want along"] * 2, *["depend"] * 3, "depend anyhow", "switch", "remove"]
+changes = st.builds(
+    Change,
+    kind=st.sampled_from(KINDS),
+    name=one_service,
+    template=one_template,
+    chain=one_chain,
+    others=dependencies.map(tuple),
+)
+
+reports = st.fixed_dictionaries({}, optional=dict.fromkeys(SERVICES, st.tuples(states, st.none() | one_template)))
+"""What the provider says of some services: a state, of what is stored or of some other template."""
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Templates, chains and services that are all there as they are wanted, or on their way."""
+    versions = {name: draw(st.sampled_from(VERSIONS)) for name in TEMPLATES}
+    edges = {name: draw(graphs()) for name in CHAINS}
+    say = draw(st.sampled_from(["versions", "nothing", "something else"]))
+    world = World(
+        versions=versions,
+        edges=edges,
+        templates=[template(name, version) for name, version in versions.items()],
+        chains=[chain(name, graph, versions, say) for name, graph in edges.items()],
+        broken=draw(st.sets(one_template, max_size=1)),
     )
-    def begin(
-        self, versions: dict[str, str], graphs: dict[str, dict[str, list[str]]], say: str, whole: bool, broken: set[str]
-    ) -> None:
-        if whole:  # every template is listed, as in a valid chain
-            graphs = {name: {one: graph.get(one, []) for one in TEMPLATES} for name, graph in graphs.items()}
-        self.world = World(
-            versions=versions,
-            edges=graphs,
-            templates=[template(name, version) for name, version in versions.items()],
-            chains=[chain(name, graph, versions, say) for name, graph in graphs.items()],
-            broken=broken,
-        )
+    for name in SERVICES:
+        others = [other for other in draw(dependencies) if other < name]
+        service = Service(name=name, template=draw(one_template), template_chain=draw(one_chain))
+        world.desired[name] = service.changed(depends_on=named(others))
+    return world
 
-    # -- people --------------------------------------------------------------------------------------------------------
 
-    @rule(
-        name=one_service, template=one_template, chain_name=st.sampled_from(["", *CHAINS]), values=st.sampled_from("xy")
-    )
-    def want(self, name: str, template: str, chain_name: str, values: str) -> None:
-        before = self.world.desired.get(name, Service(name=name))
-        self.world.desired[name] = before.changed(template=template, template_chain=chain_name, values=values)
+rounds = st.tuples(st.lists(changes, min_size=1, max_size=4), st.lists(reports, max_size=4), st.booleans())
 
-    @precondition(lambda self: self.world.desired)
-    @rule(data=st.data(), template=one_template)
-    def want_another(self, data: st.DataObject, template: str) -> None:
-        name = data.draw(st.sampled_from(sorted(self.world.desired)))
-        self.world.desired[name] = self.world.desired[name].changed(template=template)
 
-    @precondition(lambda self: self.world.desired)
-    @rule(data=st.data(), others=st.lists(one_service, max_size=2, unique=True), anything=st.booleans())
-    def depend(self, data: st.DataObject, others: list[str], anything: bool) -> None:
-        name = data.draw(st.sampled_from(sorted(self.world.desired)))
-        kept = [other for other in others if anything or (other in self.world.desired and other < name)]
-        service = Service.from_object({"dependsOn": [{"name": other} for other in kept]})
-        self.world.desired[name] = self.world.desired[name].changed(depends_on=service.depends_on)
+@pytest.mark.timeout(900)  # to find the smallest example of a failure takes its time
+@settings(max_examples=100)
+@given(world=worlds(), story=st.lists(rounds, min_size=1, max_size=4))
+def test_a_life(world: World, story: list[Any]) -> None:
+    life = Life(world)
+    life.settle()
+    for changed, beats, ends in story:
+        for change in changed:
+            change.happen(world.desired)
+        for beat in beats:
+            late = life.decide()
+            life.tick()
+            world.report({name: told for name, told in beat.items() if name in world.entries()})
+            life.write_late(late)
+        if ends:
+            life.settle()
+    life.settle()
 
-    @precondition(lambda self: self.world.desired)
-    @rule(data=st.data(), disable=st.booleans())
-    def disable(self, data: st.DataObject, disable: bool) -> None:
-        name = data.draw(st.sampled_from(sorted(self.world.desired)))
-        self.world.desired[name] = self.world.desired[name].changed(disable=disable)
 
-    @precondition(lambda self: self.world.desired)
-    @rule(data=st.data())
-    def remove(self, data: st.DataObject) -> None:
-        del self.world.desired[data.draw(st.sampled_from(sorted(self.world.desired)))]
+class Life:
+    """Decides, looks at what is decided, and carries it out."""
 
-    # -- the provider --------------------------------------------------------------------------------------------------
+    def __init__(self, world: World) -> None:
+        self.world = world
 
-    @precondition(lambda self: self.world.entries())
-    @rule(data=st.data(), state=states, template=one_template, fresh=st.booleans())
-    def report(self, data: st.DataObject, state: str, template: str, fresh: bool) -> None:
-        entry = self.world.entries()[data.draw(st.sampled_from(sorted(self.world.entries())))]
-        if fresh:
-            self.world.report(entry.name, state, entry.template, entry.version)
-        else:
-            self.world.report(entry.name, state, template, self.world.versions[template] or template)
-
-    @precondition(lambda self: self.world.entries())
-    @rule()
-    def deliver(self) -> None:
-        self.world.deliver()
-
-    # -- Windlass ------------------------------------------------------------------------------------------------------
-
-    @rule()
     def tick(self) -> None:
         decision = self.decide()
-        if decision is not None:
-            before = self.world.entries()
-            self.check_step(before, decision)
-            assert self.world.write(decision)
-            self.check_again()
+        if decision is None:
+            return
+        self.check_step(self.world.entries(), decision)
+        assert self.world.write(decision)
+        again = self.decide()
+        if again is not None:  # a hop may lead out of a chain that is not valid
+            assert again.operation is ServiceSetOperation.NONE
 
-    @rule()
-    def look(self) -> None:
-        """Decide on what is there now, and write later."""
-        self.read = self.decide()
+    def write_late(self, decision: ServiceSetDecision | None) -> None:
+        """A decision on what was there before is refused when it is no longer so."""
+        if decision is None or decision.operation is ServiceSetOperation.NONE:
+            return
+        read, now = decision.service_set, self.world.held
+        moved = now is not None and read.metadata.resource_version != now.metadata.resource_version
+        assert self.world.write(decision) is not moved
+        assert not moved or self.world.held is now
 
-    @precondition(lambda self: self.read is not None)
-    @rule()
-    def write_late(self) -> None:
-        assert self.read is not None
-        before, revision = self.world.held, self.world.revision
-        taken = self.world.write(self.read)
-        moved = before is not None and (
-            self.read.service_set.metadata.resource_version != before.metadata.resource_version
-        )
-        if moved and self.read.operation is not ServiceSetOperation.NONE:
-            assert not taken
-            assert self.world.revision == revision
-        self.read = None
-
-    @rule()
     def settle(self) -> None:
         """Nobody changes anything and the provider does its work: it ends, and whoever is not there has a reason."""
         for _ in range(len(SERVICES) * (len(TEMPLATES) + 2) + 2):
@@ -151,7 +176,7 @@ class Life(RuleBasedStateMachine):
                 return
             self.check_step(self.world.entries(), decision)
             assert self.world.write(decision)
-        pytest.fail(f"no end: {decision.service_set.to_object()}")
+        pytest.fail("no end")
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 
@@ -167,6 +192,7 @@ class Life(RuleBasedStateMachine):
         world = self.world
         after = {entry.name: entry for entry in decision.service_set.spec.services}
         assert len(after) == len(decision.service_set.spec.services)
+        assert all(entry.version and entry.namespace == "default" for entry in after.values())
         assert after.keys() <= world.desired.keys()
         assert before.keys() & world.desired.keys() <= after.keys(), "what is wanted and there stays there"
         for name, entry in after.items():
@@ -177,15 +203,12 @@ class Life(RuleBasedStateMachine):
             if old is None:
                 assert (entry.template, entry.version) == (wanted.template, world.version(wanted))
                 assert not wanted.disable
+                event("install")
             elif (entry.template, entry.version) != (old.template, old.version):
+                event("move" if entry.template == wanted.template else "hop on the way")
                 assert world.settled(name), f"{name} moved before it had arrived"
                 assert not wanted.disable
                 assert world.may_move(old, entry), f"{name} went from {old.template} to {entry.template}"
-
-    def check_again(self) -> None:
-        again = self.decide()
-        if again is not None:  # the hop may have led out of an invalid chain
-            assert again.operation is ServiceSetOperation.NONE
 
     def check_end(self, decision: ServiceSetDecision) -> None:
         held = {hold.service.name: hold for hold in decision.holds}
@@ -199,6 +222,7 @@ class Life(RuleBasedStateMachine):
             )
             assert there != (name in held), f"{name}: {held.get(name)}"
             if name in held:
+                event(f"ends with {held[name].reason}")
                 self.check_reason(held[name], wanted)
 
     def check_reason(self, hold: Hold, wanted: Service) -> None:
@@ -217,10 +241,9 @@ class Life(RuleBasedStateMachine):
             case HoldReason.DISABLED:
                 assert wanted.disable
 
-    @invariant()
-    def what_is_stored_has_a_version(self) -> None:
-        if hasattr(self, "world"):
-            assert all(entry.version and entry.namespace == "default" for entry in self.world.entries().values())
+
+def named(names: Sequence[str]) -> tuple[ServiceDependsOn, ...]:
+    return tuple(ServiceDependsOn(name=name) for name in names)
 
 
 def template(name: str, version: str) -> ServiceTemplate:
@@ -246,7 +269,3 @@ def chain(name: str, graph: Mapping[str, Sequence[str]], versions: Mapping[str, 
             },
         }
     )
-
-
-TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)

@@ -256,6 +256,7 @@ class KubeClient:
         *,
         propagation: Literal["Foreground", "Background", "Orphan"] = "Background",
         uid: str = "",
+        resource_version: str = "",
     ) -> bool:
         """Delete; False if there was nothing to delete, also when another object now has the name (``uid`` given)."""
         resource = await self.resource(ref.api_version, ref.kind)
@@ -263,8 +264,9 @@ class KubeClient:
             return False
         call = _call("delete", resource, ref.namespace, ref.name)
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        given = {"uid": uid, "resourceVersion": resource_version}
+        if preconditions := {name: value for name, value in given.items() if value}:
+            options["preconditions"] = preconditions
         path = _path(resource, ref.namespace, ref.name)
         answer = await self._transport.request(call, "DELETE", path, body=options)
         if answer.status == 404:

@@ -1,34 +1,37 @@
-"""Cosign signatures with a key, as ``cosign sign --key`` stores them beside an image.
+"""Cosign signatures with a key, where a registry keeps them: beside the signed image, in one of two ways.
 
-The format is that of github.com/sigstore/cosign, specs/SIGNATURE_SPEC.md: the image ``<name>:sha256-<hex>.sig`` has one
-layer for each signature. The layer's blob is the payload ("simple signing" of github.com/containers/image), which names
-the digest of the signed manifest; the annotation `SIGNATURE` holds the base64 of an ECDSA signature (P-256, SHA-256)
-over the payload's bytes.
+Until version 2 the image ``<name>:sha256-<hex>.sig`` has one layer for each signature: the layer's blob is the payload,
+the annotation `SIGNATURE` the signature over it. From version 3 on each signature is an artifact of its own that refers
+to the image (OCI 1.1, ``subject``) and whose only layer is a bundle. `signatures` knows what stands in both.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from windlass.adapters.packages.registry import Registry
-from windlass.domain.documents import is_object
+from windlass.adapters.packages.signatures import Keys, Verdict, judge_bundle, judge_simple
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 SIGNATURE: Final = "dev.cosignproject.cosign/signature"
 PAYLOAD: Final = "application/vnd.dev.cosign.simplesigning.v1+json"
-TYPE: Final = "cosign container image signature"
+BUNDLE: Final = "application/vnd.dev.sigstore.bundle"
+"""Start of the media types of bundles: ``.v0.3+json`` follows, or ``+json;version=0.2`` and 0.1, which differ in what
+they say about certificates only."""
 
 _MOST: Final = 50
-"""Signatures of one image that are looked at."""
+"""Signatures of one image and format that are looked at."""
+
+_PROBLEMS: Final = {
+    Verdict.UNREADABLE: "it has no signature with a key",
+    Verdict.STRANGER: "it is signed by none of the trusted keys",
+    Verdict.OTHER_CONTENT: "its signature is for something else",
+}
 
 
 async def verify(registry: Registry, name: str, digest: str, trusted: Sequence[bytes]) -> None:
@@ -39,24 +42,44 @@ async def verify(registry: Registry, name: str, digest: str, trusted: Sequence[b
         TransientError: DOWNLOAD_FAILED, the registry does not answer.
     """
     keys = [_key(registry, pem) for pem in trusted]
-    manifest = await registry.manifest(name, tag_of(digest))
-    if manifest is None:
+    found = await _simple(registry, name, digest, keys)
+    if Verdict.GOOD not in found:
+        found = [*found, *await _bundles(registry, name, digest, keys)]
+    if not found:
         raise _invalid(registry, name, digest, "it is not signed", "sign it: cosign sign --key")
-    problem = "it has no signature with a key"
-    for layer in [layer for layer in manifest.layers if layer.media_type == PAYLOAD][:_MOST]:
-        payload = await registry.read(name, layer)
-        if not any(_signed(key, layer.annotations.get(SIGNATURE, ""), payload) for key in keys):
-            problem = "it is signed by none of the trusted keys"
-        elif _names(payload, digest):
-            return
-        else:
-            problem = "its signature is for something else"
-    raise _invalid(registry, name, digest, problem, "sign it with a key of spec.verify, or mend spec.verify")
+    if max(found) is not Verdict.GOOD:
+        hint = "sign it with a key of spec.verify, or mend spec.verify"
+        raise _invalid(registry, name, digest, _PROBLEMS[max(found)], hint)
 
 
 def tag_of(digest: str) -> str:
-    """Return the tag under which signatures of a manifest are stored."""
+    """Return the tag under which signatures of the old format are stored."""
     return f"{digest.replace(':', '-')}.sig"
+
+
+async def _simple(registry: Registry, name: str, digest: str, keys: Keys) -> list[Verdict]:
+    manifest = await registry.manifest(name, tag_of(digest))
+    if manifest is None:
+        return []
+    found = [Verdict.UNREADABLE]
+    for layer in [layer for layer in manifest.layers if layer.media_type == PAYLOAD][:_MOST]:
+        payload = await registry.read(name, layer)
+        found.append(judge_simple(payload, layer.annotations.get(SIGNATURE, ""), digest, keys))
+        if found[-1] is Verdict.GOOD:
+            break
+    return found
+
+
+async def _bundles(registry: Registry, name: str, digest: str, keys: Keys) -> list[Verdict]:
+    found: list[Verdict] = []
+    for reference in (await registry.referrers(name, digest, BUNDLE))[:_MOST]:
+        manifest = await registry.manifest(name, reference)
+        layers = [layer for layer in manifest.layers if layer.media_type.startswith(BUNDLE)] if manifest else []
+        bundle = await registry.read(name, layers[0]) if layers else b""
+        found.append(judge_bundle(bundle, digest, keys))
+        if found[-1] is Verdict.GOOD:
+            break
+    return found
 
 
 def _key(registry: Registry, pem: bytes) -> ec.EllipticCurvePublicKey:
@@ -72,27 +95,6 @@ def _key(registry: Registry, pem: bytes) -> ec.EllipticCurvePublicKey:
             actor=Actor.ADMIN,
         )
     return key
-
-
-def _signed(key: ec.EllipticCurvePublicKey, signature: str, payload: bytes) -> bool:
-    try:
-        key.verify(base64.b64decode(signature, validate=True), payload, ec.ECDSA(SHA256()))
-    except (InvalidSignature, binascii.Error, ValueError):
-        return False
-    return True
-
-
-def _names(payload: bytes, digest: str) -> bool:
-    """Say whether a payload is a cosign signature's and names this manifest; anybody may copy the other parts."""
-    try:
-        document: Any = json.loads(payload)
-    except (ValueError, RecursionError):
-        return False
-    critical = document.get("critical") if is_object(document) else None
-    image = critical.get("image") if is_object(critical) else None
-    if not is_object(critical) or not is_object(image):
-        return False
-    return critical.get("type") == TYPE and image.get("docker-manifest-digest") == digest
 
 
 def _invalid(registry: Registry, name: str, digest: str, problem: str, hint: str) -> PermanentError:

@@ -20,6 +20,8 @@ LEGACY_SETTINGS_SCHEMA: Final = "openapi/config-values.yaml"
 STATIC_VALUES: Final = "values.yaml"
 IMAGES: Final = "images_digests.json"
 CHART: Final = "Chart.yaml"
+CHART_SCHEMA: Final = "values.schema.json"
+SUBCHARTS: Final = "charts"
 CONVERSIONS: Final = "openapi/conversions"
 
 MAX_FILE: Final = 5 << 20
@@ -71,6 +73,7 @@ def load(root: Path) -> Package:
             scoped=scoped,
             settings_schema=read_mapping(root, settings_schema_file(root)),
             values_schema=read_mapping(root, VALUES_SCHEMA),
+            chart_schema=read_chart_schema(root),
             images=read_images(root),
             has_chart=has_chart(root),
             chart_has_hooks=has_helm_hooks(root),
@@ -181,6 +184,20 @@ def read_mapping(root: Path, name: str) -> Values | None:
     if not isinstance(document, dict):
         raise FileError(name, f"holds a {type(document).__name__}, not a mapping", "write `name: value` lines")
     return cast("Values", document)
+
+
+def read_chart_schema(root: Path) -> Values | None:
+    """Return the chart's own schema, None where it has none or only Helm can apply it.
+
+    Values of subcharts count for the schema of the chart around them; Helm puts them together.
+    """
+    if not (root / CHART_SCHEMA).is_file() or ((root / SUBCHARTS).is_dir() and any((root / SUBCHARTS).iterdir())):
+        return None
+    try:
+        document = read_yaml(root, CHART_SCHEMA)
+    except FileError:
+        return None
+    return cast("Values", document) if isinstance(document, dict) else None
 
 
 def static_values(root: Path, key: str) -> tuple[Values, bool]:

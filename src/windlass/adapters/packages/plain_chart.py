@@ -1,7 +1,7 @@
 """Plain Helm charts: folders with a ``Chart.yaml`` and nothing of ours. They are packages without hooks.
 
 Whatever a chart's author put there stays as it is: ``values.yaml`` is not unwrapped, ``hooks/`` and ``openapi/`` are
-the chart's own affair, any settings are taken, and ``values.schema.json`` is what Helm holds the values against.
+the chart's own affair, and any settings are taken that ``values.schema.json`` admits.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def read_plain_chart(root: Path) -> Package:
         definition=_definition(loader.read_yaml(root, loader.CHART)),
         static_values=loader.read_mapping(root, loader.STATIC_VALUES) or {},
         settings_schema=_ANYTHING,
+        chart_schema=loader.read_chart_schema(root),
         chart_has_hooks=has_helm_hooks(root),
     )
 

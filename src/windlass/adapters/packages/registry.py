@@ -146,6 +146,29 @@ class Registry:
             raise self._mismatch(f"a blob of {name}", blob.digest, digest)
         return answer.body
 
+    async def referrers(self, name: str, digest: str, artifact_type: str) -> list[str]:
+        """Return digests of manifests that refer to ``digest`` and whose artifact type starts with ``artifact_type``.
+
+        Registries without the call for it keep the list under a tag (specification 1.1, "referrers tag schema"). Of
+        several pages the first is read.
+
+        Raises:
+            TransientError, PermanentError: as `manifest`.
+        """
+        answer = await self._get(f"{self._base}/v2/{name}/referrers/{digest}", _pull(name), accept=INDEXES[0])
+        if answer.status != HTTPStatus.OK:
+            tag = digest.replace(":", "-")
+            answer = await self._get(f"{self._base}/v2/{name}/manifests/{tag}", _pull(name), accept=INDEXES[0])
+        index = _json(answer.body) if answer.status == HTTPStatus.OK else None
+        listed = index.get("manifests") if is_object(index) else None
+        found = [entry for entry in listed if is_object(entry)] if is_list(listed) else []
+        return [
+            entry["digest"]
+            for entry in found
+            if str(entry.get("artifactType", "")).startswith(artifact_type)
+            and DIGEST.fullmatch(str(entry.get("digest", "")))
+        ]
+
     async def tags(self, name: str) -> list[str]:
         """Return all tags of a repository; none if it does not exist."""
         return await self._pages(f"{self._base}/v2/{name}/tags/list?n={_PAGE}", _pull(name), "tags")
@@ -188,14 +211,14 @@ class Registry:
             raise self._refused(f"a blob of {name}", done.status)
 
     async def push_manifest(self, name: str, tag: str, manifest: Mapping[str, Any]) -> str:
-        """Store a manifest under a tag; return its digest.
+        """Store a manifest, of the media type that it names or an image's, under a tag; return its digest.
 
         Raises:
             TransientError, PermanentError: as `manifest`.
         """
         body = json.dumps(manifest, separators=(",", ":")).encode()
         url = f"{self._base}/v2/{name}/manifests/{tag}"
-        headers = {"Content-Type": OCI_MANIFEST}
+        headers = {"Content-Type": str(manifest.get("mediaType", OCI_MANIFEST))}
         done = await self._request("PUT", url, f"repository:{name}:pull,push", headers=headers, data=body)
         if done.status != HTTPStatus.CREATED:
             raise self._refused(f"{name}:{tag}", done.status)

@@ -76,8 +76,11 @@ class Manifest(BaseModel):  # noqa: PLW1641 - pydantic hashes what is frozen
 
         The values are taken as they are: they come from models, not from people.
         """
+        if all(getattr(self, name) == value for name, value in values.items()):
+            return self
         copy = self.model_copy(update=values)
-        unsaid = {name for name, value in values.items() if value == _default(type(self), name)}
+        defaults = _defaults(type(self))
+        unsaid = {name for name, value in values.items() if value == defaults[name]}
         fields = _fields(type(self))
         copy._keys = tuple(key for key in self._keys if fields.get(key) not in unsaid)  # noqa: SLF001 - own
         copy._said = (self._said | values.keys()) - unsaid  # noqa: SLF001 - own
@@ -119,8 +122,9 @@ def _fields(model: type[Manifest]) -> dict[str, str]:
     return {wire: name for name, wire in _wires(model).items()}
 
 
-def _default(model: type[Manifest], name: str) -> Any:
-    return model.model_fields[name].get_default(call_default_factory=True)
+@cache
+def _defaults(model: type[Manifest]) -> dict[str, Any]:
+    return {name: field.get_default(call_default_factory=True) for name, field in model.model_fields.items()}
 
 
 def _plain(value: Any) -> Any:

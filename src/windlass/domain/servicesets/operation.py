@@ -139,4 +139,5 @@ def _same(one: ServiceSetSpec, other: ServiceSetSpec) -> bool:
 
 
 def _by_key(services: Sequence[ServiceWithValues]) -> dict[ServiceKey, ServiceWithValues]:
-    return {service_key(service.namespace, service.name): service.changed(namespace="") for service in services}
+    keyed = {service_key(service.namespace, service.name): service for service in services}
+    return {key: service.changed(namespace=key.namespace) for key, service in keyed.items()}

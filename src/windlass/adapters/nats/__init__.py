@@ -1,0 +1,1 @@
+"""Entities in NATS JetStream key-value buckets: the only importer of `nats`."""

@@ -1,0 +1,50 @@
+"""What a custom controller implements (contract: type IController)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from windlass.ports.entities import Document
+
+
+class IController(Protocol):
+    """The part of a controller that only its author can write; the runtime holds the loop and calls back."""
+
+    async def run(self, threadiness: int, stop: asyncio.Event) -> None:
+        """Start the reconciling loop: call `ControllerRuntime.run` with the same arguments and return with it.
+
+        Raises:
+            WindlassError: the loop cannot go on (contract: errCh).
+        """
+        ...
+
+    async def sync_handler(self, key: str) -> None:
+        """Compare what is with what the primary ``key`` wants, and bring the one to the other.
+
+        Called once for a key at a time, for many keys at once. The operation is not passed on purpose: read the
+        primary; if it is absent, what is wanted is nothing. Has to be idempotent.
+
+        Raises:
+            Exception: whatever it is, the key is tried again later.
+        """
+        ...
+
+    async def handle_secondary(self, obj: Document) -> None:
+        """Take note that a secondary was added, changed or deleted (``obj`` is then as it was last known).
+
+        The usual body is ``self.runtime.enqueue_owner(obj)``. An object whose owner changed comes twice: as it was, and
+        as it is.
+        """
+        ...
+
+    async def garbage_secondaries(self) -> None:
+        """Delete secondaries whose owner does not exist.
+
+        Called once before the workers start, then with each resync. The usual body is ``await self.runtime.sweep()``.
+        """
+        ...
+
+    async def clean(self) -> None:
+        """Do what is necessary when the controller stops: called once, after the last `sync_handler` has ended."""
+        ...
