@@ -8,6 +8,8 @@ SHELL := bash
 BIN := .venv/bin
 TYPES := .venv-types/bin
 PYTEST_ARGS ?=
+# Test processes, each with a stack of its own (1 GB); 0 runs everything in one.
+JOBS ?= 2
 
 ONLY ?=
 
@@ -24,7 +26,7 @@ demo: ## Start a stack and watch packages live a whole life on it
 
 test: ## Run all tests on an embedded stack
 	@tools/bootstrap.sh stack
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
 
 bench: ## Measure, beside plain helm; writes bench/results/latest.json; ONLY=names, RUNS=number
 	@tools/bootstrap.sh stack

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
-from windlass.activities.repositories import repository_for
+from windlass.activities.repositories import repository_for, with_access
 from windlass.contracts.record import PackageRecord, RecordRef
+from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import content_digest
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import PackageKey, record_name
-from windlass.domain.package import Artifact, Package, Values
+from windlass.domain.package import Artifact, Package, Source, Values
 from windlass.domain.schema import Schemas, prepare_schemas
 from windlass.domain.values import compute_values
 from windlass.ports.kube import Kube
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
+
+AT_HAND_SECONDS: Final = 1.0
+"""What finding out whether content is at hand may take; a folder with much in it is read by the step that downloads."""
 
 PACKAGES_KEPT: Final = 500
 """Contents whose schemas, and whose hooks, a worker keeps prepared; those it has not used for longest go first."""
@@ -64,6 +68,19 @@ class Contents:
         self._schemas: OrderedDict[str, Schemas] = OrderedDict()
         self._turns: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
         self._stored: OrderedDict[PackageKey, tuple[PackageRecord, RecordRef]] = OrderedDict()
+
+    async def at_hand(self, repository: PackageRepository | None, source: Source) -> Artifact | None:
+        """Return what a source comes to, if that can be told here and now and its content is in the cache.
+
+        None is no fault: the step that downloads finds out, and tells what is wrong.
+        """
+        if repository is None or repository.spec.secrets:
+            return None
+        try:
+            async with asyncio.timeout(AT_HAND_SECONDS):
+                return await self._packages.at_hand(await with_access(self._kube.get, repository), source)
+        except (WindlassError, TimeoutError):
+            return None
 
     async def ensure(self, artifact: Artifact) -> Content:
         """Return the content of ``artifact``, fetching it if this worker does not have it."""

@@ -9,7 +9,7 @@ from typing import Final
 from temporalio import activity
 
 from windlass.activities.heartbeat import heartbeating
-from windlass.activities.observe import object_ref
+from windlass.activities.inputs import object_ref
 from windlass.contracts.drift import DriftSpec
 from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import DriftRequest, DriftResult

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from weakref import WeakValueDictionary
 
 import structlog
 from temporalio import activity
 
+from windlass.activities.brief import Brief, Briefs
 from windlass.activities.content import Contents, State
-from windlass.activities.heartbeat import heartbeating
 from windlass.activities.hook_runs import Call, HookRuns, Outcome
 from windlass.contracts.record import JournalEntry, PackageRecord, WatchedRecord
 from windlass.contracts.steps import EventsRequest, EventsResult, UnwatchRequest, WatchRequest, WatchResult
@@ -29,6 +30,7 @@ class EventHookActivities:
         self._watches = watches
         self._contents = contents
         self._locks: WeakValueDictionary[tuple[PackageKey, str], asyncio.Lock] = WeakValueDictionary()
+        self._briefs = Briefs[EventsResult]()
 
     @activity.defn(name="hook.watch")
     async def watch(self, request: WatchRequest) -> WatchResult:
@@ -50,6 +52,7 @@ class EventHookActivities:
     @activity.defn(name="hook.unwatch")
     async def unwatch(self, request: UnwatchRequest) -> WatchResult:
         """Disable them; what they were told is forgotten: enabled again, they are told everything anew."""
+        await self._briefs.end(lambda key: isinstance(key, tuple) and request.key in key)
         await self._watches.close(request.key)
         state = await self._contents.state(request.key, request.uid, request.record)
         if state.record.watched is not None:
@@ -62,11 +65,20 @@ class EventHookActivities:
     async def run_events(self, request: EventsRequest) -> EventsResult:
         """Run the hook whose news are at the head of the queue, with all that it can be told at once.
 
-        Runs of one queue never meet: an attempt that Temporal has given up may still be running here.
+        As a local activity it returns ``pending`` when the run does not end at once, or has something to say that must
+        not be lost with its workflow task: the remote activity of the same run id stays beside it until it ends.
         """
+        key = (request.key, request.queue, request.run_id)
+        work = partial(self._run_events, request)
+        if activity.info().is_local:
+            return await self._briefs.begin(key, work) or EventsResult(pending=True)
+        return await self._briefs.attend(key, work)
+
+    async def _run_events(self, request: EventsRequest, brief: Brief) -> EventsResult:
+        """Make one run; runs of one queue never meet, also when Temporal has given up one that is still under way."""
         lock = self._locks.setdefault((request.key, request.queue), asyncio.Lock())
-        async with heartbeating() as beat, lock:
-            beat.details = request.queue
+        async with lock:
+            brief.beat.details = request.queue
             state = await self._contents.applied(request.key, request.uid, request.record)
             watched = _watched(request, state)
             watch = await self._watches.open(request.key, watched)
@@ -74,12 +86,14 @@ class EventHookActivities:
             last = watched.runs.get(request.queue)
             if last is not None and last.run_id == request.run_id:
                 return _now(EventsResult.model_validate(last.result), watch, request.queue, state)
+            if watch.unsynchronized():
+                await brief.attended()  # the main queue waits to learn of the end of this run
             run = watch.take(request.queue)
             if run is None:
-                return _done(EventsResult(), watch, request.queue, state)
-            beat.details = f"{request.queue}: {run.hook.path}"
+                return await _done(EventsResult(), watch, request.queue, state, brief)
+            brief.beat.details = f"{request.queue}: {run.hook.path}"
             try:
-                result, state = await self._run(request, run, watch, state)
+                result, state = await self._run(request, run, watch, state, brief)
             except WindlassError as error:
                 if not run.allow_failure or error.reason is not Reason.EVENT_HOOK_FAILED:
                     raise
@@ -88,10 +102,10 @@ class EventHookActivities:
                 state = await self._contents.update(
                     request.key, request.uid, state.ref, lambda record: _journalled(request, record, result, watch)
                 )
-            return _done(result, watch, request.queue, state)
+            return await _done(result, watch, request.queue, state, brief)
 
     async def _run(
-        self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State
+        self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State, brief: Brief
     ) -> tuple[EventsResult, State]:
         content = await self._contents.ensure(request.artifact)
         call = Call(key=request.key, uid=request.uid, hook=run.hook, binding=Binding.KUBERNETES, context=run.context)
@@ -102,7 +116,7 @@ class EventHookActivities:
         def journal(record: PackageRecord, outcome: Outcome) -> PackageRecord:
             return _journalled(request, record, result(outcome), watch)
 
-        outcome, saved = await self._runs.run(call, content, state, journal)
+        outcome, saved = await self._runs.run(call, content, state, journal, before_change=brief.attended)
         return result(outcome), saved
 
 
@@ -129,9 +143,11 @@ def _journalled(
     return record.model_copy(update={"watched": watched.model_copy(update=told)})
 
 
-def _done(result: EventsResult, watch: PackageWatch, queue: str, state: State) -> EventsResult:
+async def _done(result: EventsResult, watch: PackageWatch, queue: str, state: State, brief: Brief) -> EventsResult:
     # Reports first: the queue is empty, and the next news are signalled, only when they have been taken as well.
     reports = (*result.reports, *watch.reports(queue))
+    if reports:
+        await brief.attended()
     more = watch.done(queue)
     return _now(result.model_copy(update={"reports": reports}), watch, queue, state).model_copy(update={"more": more})
 

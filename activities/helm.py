@@ -9,14 +9,15 @@ from temporalio import activity
 
 from windlass.activities.content import Content, Contents
 from windlass.activities.heartbeat import Beat, heartbeating
-from windlass.activities.observe import object_ref
+from windlass.activities.inputs import object_ref
+from windlass.activities.package_objects import PackageObjects
 from windlass.activities.progress import ProgressReporter
-from windlass.contracts.objects import PackageObject, parse_package
+from windlass.contracts.objects import PackageObject
 from windlass.contracts.record import PackageRecord, ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.chart_schema import check_chart
 from windlass.domain.digests import content_digest
-from windlass.domain.errors import Actor, Reason, TransientError
+from windlass.domain.errors import Actor
 from windlass.domain.ids import release_name
 from windlass.domain.lifecycle import completion_mark
 from windlass.domain.package import Values
@@ -38,9 +39,18 @@ class HelmActivities:
     """Both steps read what is stored before they act: repeating them is safe."""
 
     def __init__(
-        self, *, kube: Kube, helm: Helm, readiness: Readiness, contents: Contents, clock: Clock, digest_key: bytes
+        self,
+        *,
+        kube: Kube,
+        objects: PackageObjects,
+        helm: Helm,
+        readiness: Readiness,
+        contents: Contents,
+        clock: Clock,
+        digest_key: bytes,
     ) -> None:
         self._kube = kube
+        self._objects = objects
         self._helm = helm
         self._readiness = readiness
         self._contents = contents
@@ -51,7 +61,7 @@ class HelmActivities:
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
         """Install or upgrade unless nothing changed, then wait until every object of the release is ready."""
         async with heartbeating() as beat:
-            package = await self._object(request)
+            package = await self._objects.package(request.key, request.uid, request.generation)
             content = await self._contents.ensure(request.artifact)
             state = await self._contents.applied(request.key, request.uid, request.record)
             values = self._contents.values(content, state.record)
@@ -140,12 +150,6 @@ class HelmActivities:
             values=release_values(content.package, values),
             digest=content_digest({"content": request.artifact.digest, "values": values}, self._digest_key),
         )
-
-    async def _object(self, request: ReleaseRequest) -> PackageObject:
-        obj = await self._kube.get(object_ref(request.key))
-        if obj is None or obj["metadata"]["uid"] != request.uid:
-            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
-        return parse_package(request.key.kind, obj)
 
     async def _wait(self, request: ReleaseRequest, package: PackageObject, outcome: ReleaseOutcome, beat: Beat) -> bool:
         left = package.status is not None and package.status.progress is not None

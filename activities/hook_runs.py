@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,8 +56,18 @@ class HookRuns:
         self._metrics = metrics
         self._contents = contents
 
-    async def run(self, call: Call, content: Content, state: State, journal: Journal) -> tuple[Outcome, State]:
+    async def run(
+        self,
+        call: Call,
+        content: Content,
+        state: State,
+        journal: Journal,
+        *,
+        before_change: Callable[[], Awaitable[None]] | None = None,
+    ) -> tuple[Outcome, State]:
         """Run the hook, then apply its object operations, then keep its values patch and the journal in one write.
+
+        ``before_change`` is awaited before anything is done for a hook that patches values.
 
         Raises:
             TransientError: it failed, or what it asked for could not be done; the reason is that of its binding.
@@ -75,6 +85,8 @@ class HookRuns:
             raise
         with _attributed(call):
             self._accepted(call, content, state.record, output)
+            if output.values_patch and before_change is not None:
+                await before_change()
             await self._execute(call, run, output.operations)
             self._metrics.record(call.key, call.hook.path, output.metrics)
             outcomes: list[Outcome] = []

@@ -11,7 +11,7 @@ from typing import Any, cast
 from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference, parse_package
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import seen_digest, settings_digest
-from windlass.domain.documents import DocumentError, parse_document
+from windlass.domain.documents import DocumentError, DocumentTooLongError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Values
@@ -114,11 +114,14 @@ class Inputs:
         return merged
 
 
+def object_ref(key: PackageKey) -> ObjectRef:
+    """Return the reference of the package's own object."""
+    return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+
+
 async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
     """Read the object of ``key`` and what it references; None if there is no such object."""
-    obj = await kube.get(
-        ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
-    )
+    obj = await kube.get(object_ref(key))
     if obj is None:
         return None
     return await inputs_of(kube.get, parse_package(key.kind, obj))
@@ -187,6 +190,12 @@ def _values_of(entry: ValuesReference, text: str) -> Values:
         return cast("Values", value)
     try:
         document = parse_document(text)
+    except DocumentTooLongError as error:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"spec.valuesFrom: {_where(entry)} {error.problem}",
+            hint="store it as JSON, or spread it over several keys",
+        ) from None
     except DocumentError as error:
         # The parser's own words may quote a secret: only the place is told.
         raise PermanentError(

@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+from collections import deque
+from typing import Final
+
 from temporalio import activity
 
-from windlass.activities.inputs import read_inputs
+from windlass.activities.content import Contents
+from windlass.activities.package_objects import PackageObjects
 from windlass.contracts.control import control_of
 from windlass.contracts.drift import policy_of
 from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
 from windlass.domain.conditions import Condition, Status, Type
-from windlass.domain.ids import ABANDON_ANNOTATION, API_VERSION, FINALIZER, PackageKey
+from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
 from windlass.domain.lifecycle import ATTEMPTS, Desired
 from windlass.domain.policy import Control
-from windlass.ports.kube import Kube, ObjectRef
+from windlass.ports.clock import Clock
 from windlass.ports.records import Records
 
+BURST_SECONDS: Final = 5.0
+"""Packages that are looked at within so many seconds wait for one another."""
 
-def object_ref(key: PackageKey) -> ObjectRef:
-    """Return the reference of the package's own object."""
-    return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
+TURN_SECONDS: Final = 0.05
+"""What one of them takes of two cores, the API server's work for it included."""
+
+USUAL_SECONDS: Final = 1.0
+"""Up to here the lifecycle's own delay holds."""
+
+SHOW_MOST: Final = 5.0
+"""Seconds after which a step is shown at the latest, however many there are."""
 
 
 class ObserveActivities:
     """Reads; changes nothing."""
 
-    def __init__(self, kube: Kube, records: Records, digest_key: bytes) -> None:
-        self._kube = kube
+    def __init__(
+        self, *, objects: PackageObjects, records: Records, contents: Contents, clock: Clock, digest_key: bytes
+    ) -> None:
+        self._clock = clock
+        self._looks: deque[float] = deque()
+        self._objects = objects
+        self._contents = contents
         self._records = records
         self._digest_key = digest_key
 
     @activity.defn(name="package.observe")
     async def observe(self, request: ObserveRequest) -> Observation:
         """Return the desired state, and with ``restore`` what outlived an earlier workflow."""
-        inputs = await read_inputs(self._kube, request.key)
+        inputs = await self._objects.look(request.key)
         if inputs is None:
             restored = await self._restored(request, None) if request.restore else None
             return Observation(desired=Desired(), seen=SeenStatus(), restored=restored)
@@ -57,7 +73,34 @@ class ObserveActivities:
             drift=policy_of(package.spec.drift, package.spec.maintenance),
         )
         restored = await self._restored(request, package) if request.restore else None
-        return Observation(desired=desired, seen=inputs.seen(self._digest_key), restored=restored)
+        kept = restored.artifact if restored else None
+        pinned = kept.source if kept else request.pinned
+        lives = not desired.deleting and not desired.suspended
+        artifact = (
+            await self._contents.at_hand(inputs.repository, package.source)
+            if lives and pinned != package.source
+            else None
+        )
+        return Observation(
+            desired=desired,
+            seen=inputs.seen(self._digest_key),
+            restored=restored,
+            artifact=artifact,
+            show_after=self._show_after(),
+        )
+
+    def _show_after(self) -> float:
+        """Return after how many seconds a step is to be shown, 0 for the usual.
+
+        Of a hundred packages changed at once nearly all wait for seconds, and to show each of them takes a workflow
+        task and a write: work that makes all of them wait longer.
+        """
+        now = self._clock.now()
+        self._looks.append(now)
+        while self._looks[0] < now - BURST_SECONDS:
+            self._looks.popleft()
+        expected = len(self._looks) * TURN_SECONDS
+        return min(expected, SHOW_MOST) if expected > USUAL_SECONDS else 0.0
 
     async def _restored(self, request: ObserveRequest, package: PackageObject | None) -> Restored:
         stored = await self._records.load(request.key)

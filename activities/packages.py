@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from temporalio import activity
 
 from windlass.activities.content import Contents
 from windlass.activities.conversion import check_conversions
 from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
-from windlass.activities.observe import object_ref
+from windlass.activities.inputs import object_ref
+from windlass.activities.package_objects import Mark, PackageObjects
 from windlass.activities.repositories import repository_for
 from windlass.contracts.steps import (
     DownloadRequest,
@@ -26,7 +25,7 @@ from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import FINALIZER
 from windlass.domain.lifecycle import Loaded
 from windlass.ports.jq import Jq
-from windlass.ports.kube import Kube
+from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages
 
 
@@ -37,12 +36,14 @@ class PackageActivities:
         self,
         *,
         kube: Kube,
+        objects: PackageObjects,
         packages: Packages,
         discovery: HookDiscovery,
         jq: Jq,
         contents: Contents,
     ) -> None:
         self._kube = kube
+        self._objects = objects
         self._packages = packages
         self._discovery = discovery
         self._jq = jq
@@ -51,22 +52,25 @@ class PackageActivities:
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
         """Put the finalizer on the object of this uid."""
-        obj = await self._kube.get(object_ref(request.key))
-        if obj is None or obj["metadata"]["uid"] != request.uid:
+
+        async def put(mark: Mark) -> Object | None:
+            if FINALIZER in mark.finalizers:
+                return None
+            return await self._patch_finalizers(request, mark, [*mark.finalizers, FINALIZER])
+
+        if not await self._objects.write(request.key, request.uid, put):
             raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
-        finalizers: list[str] = obj["metadata"].get("finalizers") or []
-        if FINALIZER not in finalizers:
-            await self._patch_finalizers(request, obj, [*finalizers, FINALIZER])
 
     @activity.defn(name="package.release_finalizer")
     async def release_finalizer(self, request: FinalizerRequest) -> None:
         """Take the finalizer off the object of this uid; another object of the same name is left alone."""
-        obj = await self._kube.get(object_ref(request.key))
-        if obj is None or obj["metadata"]["uid"] != request.uid:
-            return
-        finalizers: list[str] = obj["metadata"].get("finalizers") or []
-        if FINALIZER in finalizers:
-            await self._patch_finalizers(request, obj, [name for name in finalizers if name != FINALIZER])
+
+        async def take_off(mark: Mark) -> Object | None:
+            if FINALIZER not in mark.finalizers:
+                return None
+            return await self._patch_finalizers(request, mark, [name for name in mark.finalizers if name != FINALIZER])
+
+        await self._objects.write(request.key, request.uid, take_off)
 
     @activity.defn(name="package.download")
     async def download(self, request: DownloadRequest) -> DownloadResult:
@@ -100,7 +104,7 @@ class PackageActivities:
         hooks = await self._discovery.hooks_of(content, request.artifact.digest)
         return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
 
-    async def _patch_finalizers(self, request: FinalizerRequest, obj: dict[str, Any], wanted: list[str]) -> None:
-        # The resourceVersion pins the very object that was read; another writer in between is a conflict, tried again.
-        patch = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], "finalizers": wanted}}
-        await self._kube.patch(object_ref(request.key), patch, kind="merge")
+    async def _patch_finalizers(self, request: FinalizerRequest, mark: Mark, wanted: list[str]) -> Object | None:
+        # The resourceVersion pins the very object that was seen; another writer in between is a conflict.
+        patch = {"metadata": {"resourceVersion": mark.resource_version, "finalizers": wanted}}
+        return await self._kube.patch(object_ref(request.key), patch, kind="merge")

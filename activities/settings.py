@@ -9,12 +9,11 @@ from temporalio import activity
 
 from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
-from windlass.activities.inputs import read_inputs
-from windlass.activities.observe import object_ref
+from windlass.activities.package_objects import PackageObjects
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
 from windlass.domain.chart_schema import check_chart
-from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.hooks import config_values_file, values_file
 from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import ENABLED_SCRIPT, Values
@@ -22,14 +21,15 @@ from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import VALUES_ROOT, check_settings
 from windlass.ports.hooks import EnabledRun, EnabledScripts
 from windlass.ports.jq import Jq
-from windlass.ports.kube import Kube
 
 
 class SettingsActivities:
     """Settings are read where they are used, and kept in the state Secret only."""
 
-    def __init__(self, *, kube: Kube, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes) -> None:
-        self._kube = kube
+    def __init__(
+        self, *, objects: PackageObjects, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes
+    ) -> None:
+        self._objects = objects
         self._contents = contents
         self._jq = jq
         self._scripts = scripts
@@ -40,9 +40,7 @@ class SettingsActivities:
         """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
         if request.restore:
             return await self._restore_settings(request)
-        inputs = await read_inputs(self._kube, request.key)
-        if inputs is None or inputs.object.metadata.uid != request.uid:
-            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        inputs = await self._objects.inputs(request.key, request.uid, request.settings)
         content = await self._contents.ensure(request.artifact)
         given, version = inputs.settings(), inputs.object.spec.settings_version
         settings = await converted(self._jq, content.package.conversions, given, version)

@@ -8,7 +8,8 @@ from urllib.parse import quote
 import structlog
 from temporalio import activity
 
-from windlass.activities.observe import object_ref
+from windlass.activities.inputs import object_ref
+from windlass.activities.package_objects import Mark, PackageObjects
 from windlass.contracts.objects import PackageStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import WindlassError
@@ -24,8 +25,9 @@ _log = structlog.stdlib.get_logger(__name__)
 class StatusActivities:
     """``ui`` is the address of the Temporal UI's page for the namespace, empty if there is none."""
 
-    def __init__(self, kube: Kube, events: EventLog, ui: str) -> None:
+    def __init__(self, kube: Kube, objects: PackageObjects, events: EventLog, ui: str) -> None:
         self._kube = kube
+        self._objects = objects
         self._events = events
         self._ui = ui
 
@@ -33,23 +35,24 @@ class StatusActivities:
     async def write(self, request: StatusRequest) -> StatusResult:
         """Apply the status on the object of this uid; Events are recorded as well as can be.
 
-        The API server (1.36) ignores a uid in an apply of the status subresource, but honours a resourceVersion: so the
-        object is read, its uid compared, and its resourceVersion is the precondition. A conflict is tried again.
+        The API server (1.36) ignores a uid in an apply of the status subresource, but honours a resourceVersion: that
+        of a state whose uid was compared is the precondition.
         """
-        obj = await self._kube.get(object_ref(request.key))
-        ours = obj is not None and obj["metadata"]["uid"] == request.uid
-        if obj is not None and ours:
+
+        async def apply(mark: Mark) -> Object:
             body: Object = {
                 "apiVersion": API_VERSION,
                 "kind": request.key.kind.value,
                 "metadata": {
                     "name": request.key.name,
-                    "resourceVersion": obj["metadata"]["resourceVersion"],
+                    "resourceVersion": mark.resource_version,
                     **({"namespace": request.key.namespace} if request.key.namespace else {}),
                 },
                 "status": self._linked(request.status).model_dump(mode="json", by_alias=True, exclude_none=True),
             }
-            await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
+            return await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
+
+        ours = await self._objects.write(request.key, request.uid, apply)
         await self._record(request)
         return StatusResult(written=ours)
 

@@ -47,6 +47,8 @@ class Field:
     def __init__(self, installation: Installation, notes: Path) -> None:
         self.installation = installation
         self._notes = notes
+        self._read = 0
+        self._runs: list[Run] = []
 
     async def write(self, name: str, number: int) -> float:
         """Write one ConfigMap through the API; return when the request was sent."""
@@ -66,14 +68,15 @@ class Field:
         return sent
 
     def runs(self) -> list[Run]:
-        """Read the notes."""
-        lines = self._notes.read_text().splitlines() if self._notes.exists() else []
-        found: list[Run] = []
-        for line in lines:
-            started, ended, context = line.split(" ", 2)
-            numbers = [int(item["filterResult"]["number"]) for item in json.loads(context) if "filterResult" in item]
-            found.append(Run(started=float(started), ended=float(ended), newest=max(numbers, default=-1)))
-        return found
+        """Return the runs so far; only what was noted since the last call is read: looking must cost nothing."""
+        if self._notes.exists() and self._notes.stat().st_size > self._read:
+            with self._notes.open("rb") as notes:
+                notes.seek(self._read)
+                new = notes.read()
+            whole = new[: new.rfind(b"\n") + 1]
+            self._read += len(whole)
+            self._runs += map(_run, whole.decode().splitlines())
+        return list(self._runs)
 
     async def sees(self, number: int) -> list[Run]:
         """Wait until a run has seen ``number``; return all runs."""
@@ -93,6 +96,12 @@ class Field:
             handle = self.installation.client.get_workflow_handle(workflow_id, run_id=execution.run_id)
             count += sum(event.event_type in bad for event in (await handle.fetch_history()).events)
         return count
+
+
+def _run(line: str) -> Run:
+    started, ended, context = line.split(" ", 2)
+    numbers = [int(item["filterResult"]["number"]) for item in json.loads(context) if "filterResult" in item]
+    return Run(started=float(started), ended=float(ended), newest=max(numbers, default=-1))
 
 
 @asynccontextmanager

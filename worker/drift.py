@@ -44,7 +44,11 @@ INTERVAL: Final = 10.0
 """Seconds between two comparisons of one package because of changes."""
 
 SETTLE: Final = 3.0
-"""Seconds after which a new revision is compared as a whole: not beside the installation of many."""
+"""Seconds without a new revision of any package after which new ones are compared as a whole: not beside the
+installation of many."""
+
+PATIENCE: Final = 60.0
+"""Seconds after which a new revision is compared as a whole although others keep coming."""
 
 RETELL: Final = 600.0
 """Seconds after which a lifecycle is told again what it has been told and its status does not say."""
@@ -71,6 +75,7 @@ class _Package:
         expected: the objects of the release.
         found: where each differed when it was last compared.
         dirty: what is to be compared; ``whole`` is everything, ``urgent`` is now.
+        moved: when its revision was last seen to be another one.
         since: when the first of it became dirty (seconds of the loop's clock).
         compared: when it was last compared.
         told: what its lifecycle was told last, and when.
@@ -89,6 +94,7 @@ class _Package:
     dirty: set[ObjectRef] = field(default_factory=set[ObjectRef])
     whole: bool = True
     urgent: bool = False
+    moved: float = 0.0
     since: float = 0.0
     compared: float = 0.0
     told: tuple[str, ...] = ()
@@ -170,6 +176,7 @@ class DriftMonitor:
         self._objects: dict[PackageKey, PackageObject] = {}
         self._packages: dict[PackageKey, _Package] = {}
         self._owners: dict[ObjectRef, PackageKey] = {}
+        self._moved = 0.0
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._watches = MetadataWatches(
             kube, self._group, on_listed=self._kind_listed, on_gone=self._gone, on_changed=self._changed
@@ -233,6 +240,7 @@ class DriftMonitor:
             package.subject, package.revision = subject, release.revision
             package.rules = (obj.spec.drift or DriftSpec()).rules
             package.found, package.whole, package.told, package.foreign = {}, True, (), 0
+            package.moved = self._moved = self._now()
             self._plan(package, SETTLE)
 
     def _drop(self, key: PackageKey) -> None:
@@ -293,6 +301,10 @@ class DriftMonitor:
         package.timer = None
         if self._packages.get(package.key) is not package or package.busy:
             return  # what became dirty meanwhile is planned at the end
+        quiet = min(self._moved + SETTLE, package.moved + PATIENCE) - self._now()
+        if package.whole and not package.urgent and quiet > 0:
+            self._plan(package, quiet)
+            return
         package.busy = True
         self._group.create_task(self._look_into(package))
 

@@ -1,4 +1,4 @@
-"""The event path of one process: who is watched here, and the signals that say so."""
+"""The event path of one process: who is watched here, and the bell that says so."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _log = structlog.stdlib.get_logger(__name__)
 
 
 class Bell:
-    """Sends `hook_events` signals, each until it is taken: what waits is in memory here, nobody else knows of it."""
+    """Sends `hook_events`, each until it is taken: what waits is in memory here, nobody else knows of it."""
 
     def __init__(self, lifecycles: PackageLifecycles) -> None:
         self._lifecycles = lifecycles
         self._sending: dict[PackageKey, set[asyncio.Task[None]]] = {}
 
     def ring(self, key: PackageKey, events: HookEvents) -> None:
-        """Begin to send one signal."""
+        """Begin to send once."""
         task = asyncio.create_task(self._send(key, events))
         tasks = self._sending.setdefault(key, set())
         tasks.add(task)
@@ -64,7 +64,7 @@ class Bell:
                 if await self._lifecycles.hook_events(key, events):
                     return
             except WindlassError as error:
-                _log.warning("signal not taken", package=key.package_id, reason=error.reason.value, error=str(error))
+                _log.warning("events not taken", package=key.package_id, reason=error.reason.value, error=str(error))
             failures += 1
             await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
 

@@ -15,6 +15,7 @@ from windlass.activities.helm import HelmActivities
 from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
+from windlass.activities.package_objects import PackageObjects
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
@@ -50,16 +51,24 @@ class Activities:
 
 def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    observe = ObserveActivities(adapters.kube, adapters.records, keyring.digest_key)
+    objects = PackageObjects(adapters.kube, keyring.digest_key)
+    observe = ObserveActivities(
+        objects=objects,
+        records=adapters.records,
+        contents=adapters.contents,
+        clock=adapters.clock,
+        digest_key=keyring.digest_key,
+    )
     package = PackageActivities(
         kube=adapters.kube,
+        objects=objects,
         packages=adapters.packages,
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
         jq=adapters.jq,
         contents=adapters.contents,
     )
     settled = SettingsActivities(
-        kube=adapters.kube,
+        objects=objects,
         contents=adapters.contents,
         jq=adapters.jq,
         scripts=adapters.scripts,
@@ -74,6 +83,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     )
     release = HelmActivities(
         kube=adapters.kube,
+        objects=objects,
         helm=adapters.helm,
         readiness=adapters.readiness,
         contents=adapters.contents,
@@ -97,7 +107,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
     drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
-    status = StatusActivities(adapters.kube, adapters.events, settings.ui)
+    status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
             observe.observe,

@@ -15,7 +15,7 @@ from datetime import timedelta
 from temporalio import workflow
 
 from windlass.workflows import _transitions as moves
-from windlass.workflows._options import HANDOVER_GRACE, HOOK_RUN
+from windlass.workflows._options import HANDOVER_GRACE, HOOK_BEGIN, HOOK_RUN
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -71,14 +71,14 @@ class HookQueues:
 
     # -- what makes them run -------------------------------------------------------------------------------------------
 
-    def signalled(self, events: HookEvents) -> None:
+    def rung(self, events: HookEvents) -> None:
         """Something waits; a watch that has failed or works again ends a back-off."""
         queue = self._queue(events.queue)
         failure = queue.failure
         if failure is not None and events.broken:
             failure = failure.model_copy(update={"next_try": 0.0})
         self._put(queue.model_copy(update={"due": True, "sequence": events.sequence, "failure": failure}))
-        self._serve(events.queue)
+        self._serve(events.queue, rung=True)
 
     def opened(self, queues: tuple[str, ...]) -> None:
         """Bindings have been enabled, and something waits in these queues."""
@@ -133,9 +133,9 @@ class HookQueues:
 
     # -- one queue -----------------------------------------------------------------------------------------------------
 
-    def _serve(self, name: str) -> None:
+    def _serve(self, name: str, *, rung: bool = False) -> None:
         if name not in self._serving:
-            self._serving[name] = asyncio.create_task(self._run_all(name))
+            self._serving[name] = asyncio.create_task(self._run_all(name, rung=rung))
             self._serving[name].add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -143,12 +143,15 @@ class HookQueues:
         if error is not None and not is_cancelled_exception(error):
             self._fault = error
 
-    async def _run_all(self, name: str) -> None:
+    async def _run_all(self, name: str, *, rung: bool) -> None:
         try:
+            # The first run only: one after the other, local activities would keep the workflow from hearing anything.
+            brief = rung
             while self._queue(name).due and not self._stopping:
                 await self._turn(name)
                 if not self._stopping:
-                    await self._run(name)
+                    await self._run(name, brief=brief)
+                brief = False
         finally:
             del self._serving[name]
 
@@ -167,7 +170,7 @@ class HookQueues:
                 rest = timedelta(seconds=left) if left > 0 else None
                 await workflow.wait_condition(free, timeout=rest, timeout_summary=f"back-off of queue {name}")
 
-    async def _run(self, name: str) -> None:
+    async def _run(self, name: str, *, brief: bool) -> None:
         """Run the hook at the head; what it failed of stays there."""
         queue = self._queue(name)
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
@@ -175,9 +178,7 @@ class HookQueues:
         self._put(queue.model_copy(update={"due": False, "run": run_id}))
         self._running.add(name)
         try:
-            result = await workflow.execute_activity_method(
-                EventHookActivities.run_events, self._request(name, run_id), summary=f"event hooks: {name}", **HOOK_RUN
-            )
+            result = await _run_events(self._request(name, run_id), brief=brief)
         except (FailureError, asyncio.CancelledError) as error:
             self._put(self._queue(name).model_copy(update={"due": True}))
             if is_cancelled_exception(error):
@@ -223,3 +224,15 @@ class HookQueues:
         others = [one for one in state.hook_queues if one.name != queue.name]
         queues = tuple(sorted((*others, queue), key=lambda one: one.name))
         self._host.take_over(state.model_copy(update={"hook_queues": queues}))
+
+
+async def _run_events(request: EventsRequest, *, brief: bool) -> EventsResult:
+    """Run the hook at the head of a queue; ``brief``: in a local activity, as long as it can be."""
+    summary = f"event hooks: {request.queue}"
+    if brief:
+        begun = await workflow.execute_local_activity_method(
+            EventHookActivities.run_events, request, summary=summary, **HOOK_BEGIN
+        )
+        if not begun.pending:
+            return begun
+    return await workflow.execute_activity_method(EventHookActivities.run_events, request, summary=summary, **HOOK_RUN)

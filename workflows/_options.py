@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
 
 HEARTBEAT: Final = timedelta(seconds=4)
 STATUS_DELAY: Final = 1.0
-"""Seconds a step may run before what it does is written to the object's status."""
+"""Seconds a step may run before what it does is written to the object's status, unless an observation says more."""
 
 HANDOVER_GRACE: Final = 30.0
 """Seconds a running step gets when the run is due to end; then it is cancelled and stays next."""
@@ -36,6 +36,7 @@ class LocalOptions(TypedDict):
     schedule_to_close_timeout: timedelta
     start_to_close_timeout: timedelta
     retry_policy: RetryPolicy
+    cancellation_type: NotRequired[ActivityCancellationType]
 
 
 class RemoteOptions(TypedDict):
@@ -109,6 +110,14 @@ DRIFT_CHECK: Final[RemoteOptions] = {
     # Two requests for each object, three where something is put back.
     "start_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+HOOK_BEGIN: Final[LocalOptions] = {
+    # It stays for a tenth of a second and leaves the rest to HOOK_RUN.
+    "schedule_to_close_timeout": timedelta(seconds=10),
+    "start_to_close_timeout": timedelta(seconds=10),
     "retry_policy": _ONCE,
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }

@@ -53,6 +53,18 @@ REMOTE = frozenset(
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
 
 
+def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Performed | None:
+    """Return what a step brings that takes no activity; None if it takes one.
+
+    ``at_hand`` is what the source comes to, as the last look at the object found it.
+    """
+    if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
+        return Performed(record=state.record)
+    if step.step is Step.DOWNLOAD and at_hand is not None and at_hand.source == state.desired.source:
+        return _downloaded(at_hand, state)
+    return None
+
+
 async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
     """Run the activity of ``step``; activity failures pass through."""
     desired, progress = state.wanted, state.progress
@@ -117,10 +129,14 @@ async def _download(key: PackageKey, state: LifecycleState) -> Performed:
     found = await workflow.execute_activity_method(
         PackageActivities.download, DownloadRequest(key=key, source=source), summary=str(source), **DOWNLOAD
     )
+    return _downloaded(found.artifact, state)
+
+
+def _downloaded(artifact: Artifact, state: LifecycleState) -> Performed:
     return Performed(
-        result=Result(artifact=found.artifact),
+        result=Result(artifact=artifact),
         record=state.record,
-        note=f"{source} is {found.artifact.digest[:19]}",
+        note=f"{artifact.source} is {artifact.digest[:19]}",
     )
 
 
@@ -132,6 +148,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         artifact=_known(state.progress.artifact),
         record=state.record,
         restore=target.mark if target else "",
+        settings=state.desired.settings,
     )
     applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
     return Performed(

@@ -16,7 +16,7 @@ from windlass.workflows import _orders as orders
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
-from windlass.workflows._performer import REMOTE, WITHOUT_ACTIVITY, perform
+from windlass.workflows._performer import REMOTE, foregone, perform
 from windlass.workflows._recorder import Recorder
 
 with workflow.unsafe.imports_passed_through():
@@ -51,6 +51,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import Hold, Next, Step, serving
+    from windlass.domain.package import Artifact
     from windlass.domain.transitions import begin
     from windlass.temporal.failures import failure_of
 
@@ -66,6 +67,8 @@ class PackageLifecycleWorkflow:
         self._state = start.state or LifecycleState()
         self._observed = start.state is not None
         self._stale = True
+        self._at_hand: Artifact | None = None
+        self._show_after = STATUS_DELAY
         self._look_at = 0.0
         self._looks_failed = 0
         self._signals = 0
@@ -115,11 +118,15 @@ class PackageLifecycleWorkflow:
         self._look_at = 0.0
         self._signals += 1
 
-    @workflow.signal(name=HOOK_EVENTS)
+    @workflow.update(name=HOOK_EVENTS)
     def hook_events(self, events: HookEvents) -> None:
-        """Something waits in a mailbox for hooks that follow objects."""
+        """Something waits in a mailbox for hooks that follow objects.
+
+        A fact, and an update all the same: Temporal hands an update to the worker without writing it down first, which
+        halves its way (docs/adr/0006). The worker tells again what was not taken.
+        """
         self._signals += 1
-        self._hooks.signalled(events)
+        self._hooks.rung(events)
 
     @workflow.signal(name=RELEASE_DRIFTED)
     def release_drifted(self, message: ReleaseDrifted) -> None:
@@ -204,7 +211,10 @@ class PackageLifecycleWorkflow:
         if not self._lookable():
             return
         self._stale = False
-        request = ObserveRequest(key=self._key, restore=not self._observed)
+        pinned = self._state.progress.artifact
+        request = ObserveRequest(
+            key=self._key, restore=not self._observed, pinned=pinned.source if pinned is not None else None
+        )
         try:
             found = await workflow.execute_local_activity_method(ObserveActivities.observe, request, **QUICK)
         except FailureError as error:  # a local activity's failure comes bare, without an ActivityError around it
@@ -237,8 +247,9 @@ class PackageLifecycleWorkflow:
         started = self._state
         self._set(progress=begin(step, started.progress))
         self._state = moves.changed(self._state, on_begin(step), workflow.time())
-        if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
-            self._fold(step, started, Performed(record=started.record))
+        known = foregone(step, started, self._at_hand)
+        if known is not None:
+            self._fold(step, started, known)
             return
         self._running = step
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
@@ -265,6 +276,7 @@ class PackageLifecycleWorkflow:
 
     async def _rest(self, step: Next) -> None:
         """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
+        self._at_hand = None  # it was of that moment
         self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
@@ -297,7 +309,7 @@ class PackageLifecycleWorkflow:
             await _stop(task)
 
     async def _stay_beside(self, task: asyncio.Task[Performed], step: Next) -> bool:
-        show_at = workflow.time() + STATUS_DELAY if step.step in REMOTE else 0.0
+        show_at = workflow.time() + self._show_after if step.step in REMOTE else 0.0
         give_up_at = 0.0
         wrote = False
         while not task.done():
@@ -377,6 +389,7 @@ class PackageLifecycleWorkflow:
 
     def _take_in(self, found: Observation) -> None:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
+        self._at_hand, self._show_after = found.artifact, found.show_after or STATUS_DELAY
         if not self._observed:
             self._observed = True
             self._state = moves.restored(self._state, found, workflow.time())

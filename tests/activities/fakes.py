@@ -14,6 +14,7 @@ from temporalio.testing import ActivityEnvironment
 from support.fake_kube import FakeKube
 from windlass.activities.content import Contents
 from windlass.activities.hook_runs import HookRuns
+from windlass.activities.package_objects import PackageObjects
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, WatchedRecord
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
@@ -48,6 +49,10 @@ class FakePackages:
 
     async def resolve(self, repository: Repository, source: Source) -> Artifact:
         return Artifact(source=source, digest=f"sha256:{repository.name}/{source.version}")
+
+    async def at_hand(self, repository: Repository, source: Source) -> Artifact | None:
+        artifact = await self.resolve(repository, source)
+        return artifact if artifact.digest in self.cache else None
 
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         assert repository.name == artifact.source.repository
@@ -233,6 +238,7 @@ class FakeWatches:
     announced: int = 0
     told: dict[str, BindingRecord] = field(default_factory=dict[str, BindingRecord])
     reported: tuple[str, ...] = ()
+    unsynchronized_bindings: int = 0
     failure: WindlassError | None = None
 
     async def open(self, key: PackageKey, watched: WatchedRecord) -> FakeWatches:
@@ -260,7 +266,7 @@ class FakeWatches:
         self.announced += 1
 
     def unsynchronized(self) -> int:
-        return 0
+        return self.unsynchronized_bindings
 
     def take(self, queue: str) -> EventRun | None:
         assert queue == "main"
@@ -388,6 +394,11 @@ class Bench:
                 "spec": {"kind": "file", "file": {"path": "/shelf"}},
             }
         )
+
+    @property
+    def objects(self) -> PackageObjects:
+        """Objects as a process sees them that has seen none yet."""
+        return PackageObjects(self.kube, DIGEST_KEY)
 
     def application(self, *, metadata: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
         """Put the object as the API server would hold it; return it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -140,3 +141,47 @@ async def test_values_of_a_hook_survive_a_write_in_between() -> None:
     request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=stale)
     await bench.run(activities(bench).run_events, request)
     assert (bench.records.record.completed, bench.records.record.patches) == ("x", (PATCH,))
+
+
+async def begun(bench: Bench, events: EventHookActivities, run_id: str = "r1") -> EventsResult:
+    """Run as the local activity that a run begins in."""
+    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench))
+    environment = bench.environment
+    environment.info = replace(environment.info, is_local=True)
+    try:
+        return await bench.run(events.run_events, request)
+    finally:
+        environment.info = replace(environment.info, is_local=False)
+
+
+async def test_a_run_with_nothing_to_say_ends_in_the_local_activity() -> None:
+    bench = prepared(run_of())
+    result = await begun(bench, activities(bench))
+    assert (result.pending, result.hook, result.items) == (False, "hooks/x", 2)
+    watched = bench.records.record.watched
+    assert watched is not None
+    assert watched.bindings == bench.watches.told
+
+
+@pytest.mark.parametrize("why", ["values", "synchronization", "report"])
+async def test_what_the_workflow_must_learn_of_is_left_to_the_remote_activity(why: str) -> None:
+    bench = prepared(run_of(), outputs=(HookOutput(values_patch=[PATCH] if why == "values" else []),))
+    bench.watches.reported = ("x is left out",) if why == "report" else ()
+    bench.watches.unsynchronized_bindings = int(why == "synchronization")
+    events = activities(bench)
+    assert await begun(bench, events) == EventsResult(pending=True)
+    assert bench.records.record.patches == ()
+    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=ref(bench))
+    result = await bench.run(events.run_events, request)
+    assert (result.pending, result.changed) == (False, why == "values")
+    assert len(result.reports) == (why == "report")
+    assert len(bench.hooks.runs) == 1
+
+
+async def test_disabling_ends_a_run_that_nobody_has_come_for() -> None:
+    bench = prepared(run_of(), outputs=(HookOutput(values_patch=[PATCH]),))
+    events = activities(bench)
+    assert (await begun(bench, events)).pending
+    await bench.run(events.unwatch, UnwatchRequest(key=KEY, uid="u1", record=ref(bench)))
+    assert bench.records.record.patches == ()
+    assert bench.records.record.watched is None

@@ -17,6 +17,7 @@ from windlass.ports.kube import ObjectRef
 def activities(bench: Bench) -> HelmActivities:
     return HelmActivities(
         kube=bench.kube,
+        objects=bench.objects,
         helm=bench.helm,
         readiness=bench.readiness,
         contents=bench.contents,

@@ -5,17 +5,29 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, SOURCE, Bench
 
-from windlass.activities.observe import ObserveActivities
+from windlass.activities.observe import BURST_SECONDS, SHOW_MOST, ObserveActivities
 from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import Observation, ObserveRequest
 from windlass.domain.conditions import Status, Type, find
+from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
 from windlass.domain.lifecycle import ATTEMPTS, OnFailure
+from windlass.domain.package import Artifact, Source
+from windlass.ports.packages import Repository
+
+
+def observing(bench: Bench) -> ObserveActivities:
+    return ObserveActivities(
+        objects=bench.objects,
+        records=bench.records,
+        contents=bench.contents,
+        clock=bench.clock,
+        digest_key=DIGEST_KEY,
+    )
 
 
 async def observed(bench: Bench, *, restore: bool = False) -> Observation:
-    activities = ObserveActivities(bench.kube, bench.records, DIGEST_KEY)
-    return await bench.run(activities.observe, ObserveRequest(key=KEY, restore=restore))
+    return await bench.run(observing(bench).observe, ObserveRequest(key=KEY, restore=restore))
 
 
 async def test_no_object_is_no_wish() -> None:
@@ -159,3 +171,66 @@ async def test_a_deleted_object_whose_secret_is_broken_can_still_be_observed() -
         valuesFrom=[{"kind": "Secret", "name": "more"}], metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
     )
     assert (await observed(bench)).desired.exists
+
+
+# -- what is at hand -------------------------------------------------------------------------------------------------
+
+DIGEST = f"sha256:{SOURCE.repository}/{SOURCE.version}"
+
+
+async def test_content_that_is_at_hand_is_pinned_by_the_look() -> None:
+    bench = Bench()
+    bench.application()
+    bench.packages.cache.add(DIGEST)
+    assert (await observed(bench)).artifact == Artifact(source=SOURCE, digest=DIGEST)
+
+
+@pytest.mark.parametrize("spec", [{"suspend": True}, {"package": {"repository": "x", "name": "web", "version": "1"}}])
+async def test_what_is_not_wanted_or_not_there_is_not_pinned(spec: dict[str, Any]) -> None:
+    bench = Bench()
+    bench.application(**spec)
+    bench.packages.cache.add(DIGEST)
+    assert (await observed(bench)).artifact is None
+
+
+async def test_content_that_has_to_be_fetched_is_left_to_the_download() -> None:
+    bench = Bench()
+    bench.application()
+    assert (await observed(bench)).artifact is None
+
+
+async def test_what_is_pinned_already_is_not_looked_for() -> None:
+    bench = Bench()
+    bench.application()
+    bench.packages.cache.add(DIGEST)
+    activities = observing(bench)
+    found = await bench.run(activities.observe, ObserveRequest(key=KEY, pinned=SOURCE))
+    assert found.artifact is None
+
+
+async def test_a_repository_that_cannot_be_read_is_told_by_the_download() -> None:
+    bench = Bench()
+    bench.application()
+
+    async def refuse(repository: Repository, source: Source) -> Artifact | None:
+        raise TransientError(Reason.DOWNLOAD_FAILED, f"{repository.name} is gone, and {source} with it")
+
+    bench.packages.at_hand = refuse
+    assert (await observed(bench)).artifact is None
+
+
+async def test_of_many_packages_each_is_shown_later() -> None:
+    bench = Bench()
+    bench.application()
+    activities = observing(bench)
+
+    async def look() -> float:
+        return (await bench.run(activities.observe, ObserveRequest(key=KEY))).show_after
+
+    assert [await look() for _ in range(20)] == [0.0] * 20
+    assert await look() > 1.0
+    found = [await look() for _ in range(200)]
+    assert found == sorted(found)
+    assert found[-1] == SHOW_MOST
+    bench.clock.time += BURST_SECONDS + 1
+    assert await look() == 0.0

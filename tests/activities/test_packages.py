@@ -28,6 +28,7 @@ from windlass.ports.kube import Object, ObjectRef
 def activities(bench: Bench) -> PackageActivities:
     return PackageActivities(
         kube=bench.kube,
+        objects=bench.objects,
         packages=bench.packages,
         discovery=HookDiscovery(bench.hooks, bench.jq),
         jq=bench.jq,
@@ -37,7 +38,7 @@ def activities(bench: Bench) -> PackageActivities:
 
 def settings(bench: Bench) -> SettingsActivities:
     return SettingsActivities(
-        kube=bench.kube, contents=bench.contents, jq=bench.jq, scripts=bench.scripts, digest_key=DIGEST_KEY
+        objects=bench.objects, contents=bench.contents, jq=bench.jq, scripts=bench.scripts, digest_key=DIGEST_KEY
     )
 
 

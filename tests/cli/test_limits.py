@@ -17,6 +17,10 @@ def test_limits_come_from_the_environment_and_the_rest_stays(monkeypatch: pytest
     assert (context.package_limits.packed, context.package_limits.entries) == (1 << 20, 10)
     assert (context.package_limits.unpacked, context.package_limits.depth) == (usual.unpacked, usual.depth)
     assert context.fetch_limits.total == 5.0
+    monkeypatch.setenv("WINDLASS_MAX_INDEX_MIB", "2")
+    monkeypatch.setenv("WINDLASS_MAX_REDIRECTS", "0")
+    fetch = Context.find(None).fetch_limits
+    assert (fetch.index, fetch.redirects) == (2 << 20, 0)
     monkeypatch.setenv("WINDLASS_MAX_ARCHIVE_MIB", "much")
     with pytest.raises(PermanentError, match="WINDLASS_MAX_ARCHIVE_MIB"):
         assert Context.find(None).package_limits

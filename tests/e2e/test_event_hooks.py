@@ -99,6 +99,7 @@ async def test_values_that_an_event_changes_are_released(installation: Installat
 
     await eventually(greeted, 30, what="the event's value is released")
     await installation.ready("releases")
+    await keep(installation, "releases", "values-changed-by-an-event")
 
 
 async def test_members_of_a_group_are_told_together_by_snapshots(installation: Installation, tmp_path: Path) -> None:
@@ -204,3 +205,4 @@ async def test_a_failing_event_hook_is_seen_tried_again_and_loses_nothing(
     assert [named(item) for item in journal.items] == ["x-one", "x-two"]
     await installation.status("fails", lambda status: not status.get("failure"))
     assert condition(await installation.ready("fails"), "HooksProcessed")["status"] == "True"
+    await keep(installation, "fails", "event-hook-failure")

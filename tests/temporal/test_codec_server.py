@@ -70,6 +70,7 @@ async def test_the_token_opens(endpoint: str, http: aiohttp.ClientSession, path:
         ("/decode", {"Authorization": "Bearer"}),
         (f"/{TOKEN}x/decode", {"Authorization": "Bearer ü"}),
     ],
+    ids=["none", "wrong", "shorter", "wrong bearer", "basic", "empty bearer", "longer"],
 )
 async def test_nothing_else_does(
     endpoint: str, http: aiohttp.ClientSession, path: str, headers: dict[str, str]

@@ -65,6 +65,19 @@ SECRET = "c2VjcmV0LXZhbHVlLWluLWEta2V5cmluZw"  # 25 bytes: the right form, the w
         (_document(digest=None), "`digest` is not 32 bytes"),
         (_document(digest="%%%"), "`digest` is not 32 bytes"),
     ],
+    ids=[
+        "unclosed",
+        "text",
+        "no keys",
+        "list of keys",
+        "short key",
+        "number for a key",
+        "space in an id",
+        "empty id",
+        "unknown current",
+        "no digest",
+        "digest no base64",
+    ],
 )
 def test_a_wrong_document_is_refused_without_being_quoted(text: str, complaint: str) -> None:
     with pytest.raises(PermanentError) as refusal:

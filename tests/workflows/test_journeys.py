@@ -46,6 +46,14 @@ async def test_install(life: Life) -> None:
     }
 
 
+async def test_content_that_is_at_hand_is_not_downloaded(life: Life) -> None:
+    life.world.at_hand = True
+    await life.changed()
+    status = await life.rests()
+    assert life.world.steps() == [step for step in INSTALL if step != "download 1"]
+    assert (status.phase, status.version, status.failure) == ("Running", "1", None)
+
+
 async def test_install_with_hooks_in_order(life: Life) -> None:
     life.world.hooks = HOOKS
     await life.changed()

@@ -108,6 +108,7 @@ class FakeWorld:
         default_factory=lambda: Desired(exists=True, uid="u1", generation=1, source=source("1"), settings="s1")
     )
     hooks: tuple[Hook, ...] = ()
+    at_hand: bool = False
     restored: Restored = field(default_factory=Restored)
     after_helm_changes_values: bool = False
     mailboxes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -200,6 +201,7 @@ class FakeWorld:
             desired=found,
             seen=seen if found.exists else SeenStatus(),
             restored=self.restored if request.restore else None,
+            artifact=artifact(found.source.version) if self.at_hand and found.source else None,
         )
 
     @activity.defn(name="package.add_finalizer")
@@ -282,6 +284,8 @@ class FakeWorld:
 
     @activity.defn(name="hook.run_events")
     async def run_events(self, request: EventsRequest) -> EventsResult:
+        if activity.info().is_local and self._scripts["hook.run_events"]:
+            return EventsResult(pending=True)  # what is held or fails, does so in the remote activity
         waiting = self.mailboxes.get(request.queue, [])
         head = waiting[0] if waiting else ""
         await self._play(f"events {request.queue}: {head or 'nothing'}", request)

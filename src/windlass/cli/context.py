@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
 POOLS = "WINDLASS_POOLS"
-MAX_ARCHIVE = "WINDLASS_MAX_ARCHIVE_MIB"
-MAX_PACKAGE = "WINDLASS_MAX_PACKAGE_MIB"
-MAX_FILES = "WINDLASS_MAX_PACKAGE_FILES"
-MAX_FETCH = "WINDLASS_MAX_FETCH_SECONDS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -203,23 +199,28 @@ class Context:
     @property
     def package_limits(self) -> PackageLimits:
         """What a package may at most be; archives and files in MiB."""
-        from windlass.adapters.packages.entries import Limits
+        from windlass.adapters.packages.entries import MAX_FILES, MAX_PACKED, MAX_UNPACKED, Limits
 
         usual = Limits()
         return replace(
             usual,
-            packed=_number(self.environ, MAX_ARCHIVE, usual.packed >> 20) << 20,
-            unpacked=_number(self.environ, MAX_PACKAGE, usual.unpacked >> 20) << 20,
+            packed=_number(self.environ, MAX_PACKED, usual.packed >> 20) << 20,
+            unpacked=_number(self.environ, MAX_UNPACKED, usual.unpacked >> 20) << 20,
             entries=_number(self.environ, MAX_FILES, usual.entries),
         )
 
     @property
     def fetch_limits(self) -> FetchLimits:
-        """What a package repository may take; the time of one request in seconds."""
-        from windlass.adapters.packages.transport import FetchLimits
+        """What a package repository may take; the time of one request in seconds, its index in MiB."""
+        from windlass.adapters.packages.transport import MAX_FETCH, MAX_INDEX, MAX_REDIRECTS, FetchLimits
 
         usual = FetchLimits()
-        return replace(usual, total=float(_number(self.environ, MAX_FETCH, int(usual.total))))
+        return replace(
+            usual,
+            total=float(_number(self.environ, MAX_FETCH, int(usual.total))),
+            index=_number(self.environ, MAX_INDEX, usual.index >> 20) << 20,
+            redirects=_number(self.environ, MAX_REDIRECTS, usual.redirects, least=0),
+        )
 
     @asynccontextmanager
     async def lifecycles(self, role: str = "cli") -> AsyncGenerator[PackageLifecycles]:
@@ -240,12 +241,15 @@ class Context:
         return await connect(self.temporal, keyring=self.keyring, role=role)
 
 
-def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+def _number(environ: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:
     text = environ.get(name, "")
     if not text:
         return default
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or int(text) < least:
         raise PermanentError(
-            Reason.VALIDATION_FAILED, f"{name} is {text!r}", hint="set it to a whole number from 1", actor=Actor.USER
+            Reason.VALIDATION_FAILED,
+            f"{name} is {text!r}",
+            hint=f"set it to a whole number from {least}",
+            actor=Actor.USER,
         )
     return int(text)

@@ -148,7 +148,7 @@ class DesiredChanged(WireModel):
 
 
 class HookEvents(WireModel):
-    """Signal `hook_events`: something waits in the mailbox of this queue.
+    """Argument of the update `hook_events`: something waits in the mailbox of this queue.
 
     At most one for each queue is sent until a run has emptied the mailbox. ``broken`` says that a watch has failed, or
     works again: the next run tells, so it does not wait for the end of a back-off.

@@ -19,10 +19,14 @@ from windlass.domain.transitions import Result
 
 
 class ObserveRequest(WireModel):
-    """``restore`` asks for what outlived an earlier workflow as well."""
+    """``restore`` asks for what outlived an earlier workflow as well.
+
+    ``pinned`` is the source whose content is pinned already.
+    """
 
     key: PackageKey
     restore: bool = False
+    pinned: Source | None = None
 
 
 class Restored(WireModel):
@@ -41,11 +45,18 @@ class Restored(WireModel):
 
 
 class Observation(WireModel):
-    """The desired state and what of it has been taken notice of."""
+    """The desired state and what of it has been taken notice of.
+
+    ``artifact`` is what the source comes to, if it is not pinned yet and both answer and content were at hand: then
+    there is nothing to download. ``show_after`` is how many seconds a step may take before it is shown in the status:
+    longer while many packages wait for their turn; 0 for the usual.
+    """
 
     desired: Desired
     seen: SeenStatus = SeenStatus()
     restored: Restored | None = None
+    artifact: Artifact | None = None
+    show_after: float = 0.0
 
 
 class PackageRequest(WireModel):
@@ -106,6 +117,8 @@ class SettingsRequest(WireModel):
     """Validate and apply the newest settings against this content.
 
     ``restore`` is the mark of the good release whose settings are applied instead of the object's; empty: the object's.
+    ``settings`` is the digest of the object's settings as last observed: a worker that has just seen them does not read
+    them again.
     """
 
     key: PackageKey
@@ -113,6 +126,7 @@ class SettingsRequest(WireModel):
     artifact: Artifact
     record: RecordRef | None = None
     restore: str = ""
+    settings: str = ""
 
 
 class SettingsResult(WireModel):
@@ -189,11 +203,13 @@ class EventsResult(WireModel):
 
     ``more`` says that the queue is not empty yet; nobody signals until it is. ``changed`` says that the values are
     others than before. ``reports`` are texts for people: objects a filter failed on, failures that are allowed.
+    ``pending`` says that the run goes on and nothing else: the remote activity with the same run id tells its outcome.
     """
 
     hook: str = ""
     items: int = 0
     more: bool = False
+    pending: bool = False
     changed: bool = False
     unsynchronized: int = 0
     reports: tuple[str, ...] = ()

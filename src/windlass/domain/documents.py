@@ -40,6 +40,15 @@ class DocumentError(ValueError):
         self.position = position
 
 
+class DocumentTooLongError(DocumentError):
+    """The text is YAML of more than `MAX_YAML` characters; ``problem`` says so and holds nothing of the content."""
+
+    def __init__(self, length: int, position: str) -> None:
+        super().__init__(
+            f"has {length} characters; more than {MAX_YAML} characters of YAML are not read, write JSON", position
+        )
+
+
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
     """Say whether a plain JSON value is an object."""
     return isinstance(value, dict)
@@ -166,7 +175,7 @@ _Loader.yaml_implicit_resolvers = {
 
 def _parse_yaml_stream(text: str) -> list[Any]:
     if len(text) > MAX_YAML:
-        raise DocumentError(f"more than {MAX_YAML} characters of YAML, write JSON", _position(text, 0))
+        raise DocumentTooLongError(len(text), _position(text, 0))
     budget = iter(range(MAX_NODES))
     try:
         return [_plain(document, budget, MAX_DEPTH) for document in _load_all(text) if document is not None]

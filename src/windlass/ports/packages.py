@@ -68,6 +68,14 @@ class Packages(Protocol):
         """
         ...
 
+    async def at_hand(self, repository: Repository, source: Source) -> Artifact | None:
+        """Pin one version as `resolve` does, if that takes no network and its content is in the cache; else None.
+
+        Raises:
+            TransientError, PermanentError: as `resolve`.
+        """
+        ...
+
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         """Return the folder of ``artifact`` in the cache; fetch it if it is missing.
 

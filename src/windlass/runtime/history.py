@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from windlass.contracts.lifecycle import Order, OrderResult
+from windlass.contracts.lifecycle import HOOK_EVENTS, Order, OrderResult
+from windlass.contracts.steps import EventsResult
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import PackageKey, package_workflow_id
 from windlass.temporal.failures import failure_of
@@ -20,7 +21,7 @@ from windlass.temporal.failures import failure_of
 if TYPE_CHECKING:
     from temporalio.api.common.v1 import Payload
     from temporalio.api.failure.v1 import Failure
-    from temporalio.api.history.v1 import HistoryEvent
+    from temporalio.api.history.v1 import HistoryEvent, MarkerRecordedEventAttributes
     from temporalio.client import Client
 
 STEPS: Final[Mapping[str, str]] = {
@@ -39,6 +40,7 @@ STEPS: Final[Mapping[str, str]] = {
 """Activities that are worth a line, and the step each performs; looks and status writes are left out."""
 
 HOOK: Final = "hook.run"
+EVENT_HOOKS: Final = "hook.run_events"
 
 
 class MomentKind(StrEnum):
@@ -267,8 +269,9 @@ class RunReader:
         """Take in a local activity's marker: the SDK writes its facts as plain JSON, without values."""
         marker = event.marker_recorded_event_attributes
         facts: dict[str, Any] = json.loads(marker.details["data"].payloads[0].data) if "data" in marker.details else {}
-        step = STEPS.get(str(facts.get("activity_type", "")))
-        if step is None:
+        type_ = str(facts.get("activity_type", ""))
+        step = STEPS.get(type_)
+        if step is None or (type_ == EVENT_HOOKS and await self._goes_on(marker)):
             return
         failed = marker.HasField("failure")
         # The event is written with the next workflow task, which after a failure may be seconds later.
@@ -276,14 +279,28 @@ class RunReader:
         at = datetime.fromtimestamp(ended["seconds"] + ended["nanos"] / 1e9, UTC) if ended else None
         outcome = Outcome.FAILED if failed else Outcome.DONE
         detail = await self._why(marker.failure) if failed else ""
+        if not failed and event.user_metadata.HasField("summary"):
+            detail = str(await self._decoded(event.user_metadata.summary, str))
         self._add(event, MomentKind.STEP, step, outcome, at=at, detail=detail)
 
+    async def _goes_on(self, marker: MarkerRecordedEventAttributes) -> bool:
+        """Say whether a run only began in this local activity: the remote one tells of it."""
+        if "result" not in marker.details:
+            return False
+        return (await self._decoded(marker.details["result"].payloads[0], EventsResult)).pending
+
     async def _ordered(self, event: HistoryEvent, request: Any) -> None:
+        if request.name == HOOK_EVENTS:  # an update, and nobody's order
+            self._add(event, MomentKind.SIGNAL, request.name)
+            return
         order = await self._decoded(request.args.payloads[0], Order) if request.args.payloads else None
         who, why = (order.who, order.why) if isinstance(order, Order) else ("", "")
         self._add(event, MomentKind.ORDER, request.name, Outcome.DONE, who=who, detail=why)
 
     async def _answered(self, fields: Any) -> None:
+        asked = self._moments.get(fields.accepted_event_id)
+        if asked is None or asked.kind is not MomentKind.ORDER:
+            return
         result = fields.outcome.success.payloads
         answer = await self._decoded(result[0], OrderResult) if result else None
         refused = isinstance(answer, OrderResult) and not answer.accepted

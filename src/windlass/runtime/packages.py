@@ -118,10 +118,13 @@ class PackageLifecycles:
         """Tell a running lifecycle that news wait for its hooks; never start one. False if none runs.
 
         Raises:
-            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+            TransientError: API_UNAVAILABLE, Temporal or the worker does not take it now.
         """
         try:
-            await self._handle(key).signal(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
+            handle: Any = self._handle(key)  # the SDK's overloads leave the type of an update without result unknown
+            await handle.execute_update(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
+        except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            raise _no_worker(key, "hook_events") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

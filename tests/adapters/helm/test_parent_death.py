@@ -63,7 +63,7 @@ async def test_kill_9_takes_helm_along(
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    await eventually(lambda: not any(running(pid) for pid in spawned), 2)
+    await eventually(lambda: not any(running(pid) for pid in spawned), 20)
     assert await cluster.status() == "pending-install"
 
     outcome = await helm.upgrade(request_for(chart(config_map("a-first"), name="next"), value="1"))

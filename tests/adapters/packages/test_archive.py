@@ -195,7 +195,11 @@ def test_a_wrong_checksum_of_gzip(tmp_path: Path) -> None:
     assert "CRC" in refused(tmp_path / "a.tgz")
 
 
-@pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04zip", gzip.compress(b"not a tar")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not an archive", b"PK\x03\x04zip", gzip.compress(b"not a tar")],
+    ids=["nothing", "text", "zip", "gzip"],
+)
 def test_other_things_than_archives(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tgz").write_bytes(content)
     refused(tmp_path / "a.tgz")

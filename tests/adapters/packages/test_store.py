@@ -166,6 +166,36 @@ async def test_limits_hold_for_folders_too(tmp_path: Path, repository: Repositor
         await store.resolve(repository, SOURCE)
 
 
+async def test_content_beyond_the_usual_limits_loads_where_they_were_raised_and_after_they_were_lowered(
+    tmp_path: Path, repository: Repository, folder: Path
+) -> None:
+    write_tree(folder / "webapp/1.0.0", {f"{'d/' * 40}deep.txt": "x"})
+    wide = PackageStore(tmp_path / "store", Limits(depth=50))
+    artifact = await wide.resolve(repository, SOURCE)
+    await wide.ensure(repository, artifact)
+    assert (await wide.load(artifact.digest)).definition.version == SOURCE.version
+    assert (await PackageStore(tmp_path / "store").load(artifact.digest)).definition.version == SOURCE.version
+
+
+@pytest.mark.parametrize(
+    ("limits", "variable"),
+    [
+        (Limits(entries=2), "WINDLASS_MAX_PACKAGE_FILES"),
+        (Limits(unpacked=2), "WINDLASS_MAX_PACKAGE_MIB"),
+        (Limits(packed=2), "WINDLASS_MAX_ARCHIVE_MIB"),
+    ],
+)
+async def test_a_limit_names_the_variable_that_moves_it(
+    tmp_path: Path, repository: Repository, folder: Path, limits: Limits, variable: str
+) -> None:
+    tgz_of(folder / "webapp/1.0.0.tgz", folder / "webapp/1.0.0")
+    shutil.rmtree(folder / "webapp/1.0.0")
+    with pytest.raises(PermanentError) as refused:
+        await PackageStore(tmp_path / "store", limits).resolve(repository, SOURCE)
+    assert refused.value.reason is Reason.ARCHIVE_REJECTED
+    assert variable in refused.value.hint
+
+
 async def test_install_up_and_down_and_remove(store: PackageStore, repository: Repository) -> None:
     old, new = [await fetched(store, repository, version(number)) for number in ("1.0.0", "1.1.0")]
     for artifact in (old, new, old):

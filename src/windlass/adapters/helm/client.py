@@ -130,6 +130,17 @@ class HelmClient:
             # Deleted between the two requests: look again.
         return _Observed(history=(), newest=None)
 
+    async def _observe_after(self, ref: ReleaseRef, before: _Observed) -> _Observed:
+        """Observe after an operation: if all was well before, the very next revision is there, which takes no list."""
+        last = before.history[-1] if before.history else Revision(number=0, status=releases.DEPLOYED)
+        if last.status != releases.DEPLOYED or releases.unswept(before.history):
+            return await self._observe(ref)  # it was healed, or there are leftovers to look for
+        number = last.number + 1
+        newest = await self._storage.read(ref, number)
+        if newest is None or newest.status != releases.DEPLOYED:
+            return await self._observe(ref)
+        return _Observed(history=(*before.history, Revision(number=number, status=newest.status)), newest=newest)
+
     async def _locate(self, ref: ReleaseRef, entries: Iterable[Entry]) -> tuple[ObjectRef, ...]:
         return await manifest.locate(entries, ref.namespace, self._kube)
 
@@ -150,7 +161,7 @@ class HelmClient:
                 await self._make_room(request, observed.history)
             if plan.operation is not Operation.NONE:
                 await self._operations.apply(request, plan.operation)
-                observed = await self._observe(request.ref)
+                observed = await self._observe_after(request.ref, observed)
             if observed.newest is None:
                 raise TransientError(
                     Reason.APPLY_MANIFESTS_FAILED,

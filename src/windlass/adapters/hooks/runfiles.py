@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import stat
@@ -10,7 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.ports.hooks import EnabledRun, HookRun
+
+AT_ONCE: Final = 64 * 1024
+"""Characters of inputs that are written on the event loop, in 0.2 ms. A thread would wait for the interpreter after
+each of its 30 system calls: 2 to 3 ms beside a busy loop. More goes by a thread: the disk may make writers wait."""
 
 MAX_OUTPUT: Final = 4 * 1024 * 1024
 """Bytes of one file written by a hook; one object of the API server has at most 1.5 MiB."""
@@ -69,16 +75,16 @@ class RunFiles:
             raise OutputError(variable, f"is not UTF-8 at byte {error.start}") from None
 
 
-def create_enabled_files(folder: Path, run: EnabledRun) -> RunFiles:
+async def create_enabled_files(folder: Path, run: EnabledRun) -> RunFiles:
     """Make ``folder`` with the files of a module's ``enabled`` script, as `create_run_files`."""
     inputs = {
         "VALUES_PATH": ("values.json", json.dumps(run.values)),
         "CONFIG_VALUES_PATH": ("config-values.json", json.dumps(run.config_values)),
     }
-    return _created(folder, inputs, {ENABLED_RESULT: "enabled-result", ENABLED_REASON: "enabled-reason"})
+    return await _created(folder, inputs, {ENABLED_RESULT: "enabled-result", ENABLED_REASON: "enabled-reason"})
 
 
-def create_run_files(folder: Path, run: HookRun) -> RunFiles:
+async def create_run_files(folder: Path, run: HookRun) -> RunFiles:
     """Make ``folder`` with what the hook reads and with empty files for what it writes, all for the owner only.
 
     Without a kubeconfig in ``run`` the hook is given none.
@@ -90,17 +96,26 @@ def create_run_files(folder: Path, run: HookRun) -> RunFiles:
     }
     if run.kubeconfig:
         inputs["KUBECONFIG"] = ("kubeconfig", run.kubeconfig)
-    return _created(folder, inputs, _OUTPUTS)
+    return await _created(folder, inputs, _OUTPUTS)
 
 
-def _created(folder: Path, inputs: Mapping[str, tuple[str, str]], outputs: Mapping[str, str]) -> RunFiles:
+async def _created(folder: Path, inputs: Mapping[str, tuple[str, str]], outputs: Mapping[str, str]) -> RunFiles:
+    files = {**inputs, **{variable: (name, "") for variable, name in outputs.items()}}
     home = folder / "home"
+    if sum(len(content) for _, content in inputs.values()) <= AT_ONCE:
+        _write(folder, home, files)
+    else:
+        await to_the_end(asyncio.to_thread(_write, folder, home, files))
+    return RunFiles(home=home, variables={variable: str(folder / name) for variable, (name, _) in files.items()})
+
+
+def _write(folder: Path, home: Path, files: Mapping[str, tuple[str, str]]) -> None:
     folder.mkdir(mode=0o700)
     home.mkdir(mode=0o700)
-    variables: dict[str, str] = {}
-    for variable, (name, content) in {**inputs, **{name: (file, "") for name, file in outputs.items()}}.items():
-        path = folder / name
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(content, encoding="utf-8")
-        variables[variable] = str(path)
-    return RunFiles(home=home, variables=variables)
+    for name, content in files.values():
+        with open(folder / name, "xb", opener=_for_the_owner) as file:
+            file.write(content.encode())
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)

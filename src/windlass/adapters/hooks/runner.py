@@ -88,7 +88,7 @@ class HookRunner:
         reason = failure_reason(run.binding)
         with _system_errors(reason, what):
             async with self._turns, self._run_folder() as folder:
-                files = await to_the_end(asyncio.to_thread(create_run_files, folder, run))
+                files = await create_run_files(folder, run)
                 identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
                 command = run_command(
                     run.root,
@@ -127,7 +127,7 @@ class HookRunner:
         reason = Reason.ENABLED_SCRIPT_ERROR
         with _system_errors(reason, ENABLED_SCRIPT):
             async with self._turns, self._run_folder() as folder:
-                files = await to_the_end(asyncio.to_thread(create_enabled_files, folder, run))
+                files = await create_enabled_files(folder, run)
                 identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
                 variables = {**files.variables, **identity}
                 command = run_command(

@@ -302,7 +302,7 @@ class KubeClient:
 
 def _parsed(call: Call, answer: Answer) -> Object:
     if answer.status >= 400:
-        raise failures.rejected(call, answer.status, answer.body)
+        raise failures.rejected(call, answer.status, answer.body, sent=answer.sent)
     try:
         return cast("Object", json.loads(answer.body))
     except ValueError:

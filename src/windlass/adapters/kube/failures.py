@@ -9,6 +9,10 @@ from typing import Any, Final, cast
 
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
+STORED_MAX: Final = 1_572_864
+"""Bytes of one request that etcd takes unless told otherwise (``--max-request-bytes``). The API server says 413 above
+its own limit of 3 MiB, and between the two passes on etcd's refusal as 500, without a reason of its own."""
+
 _CAUSES_MAX: Final = 10
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"  # cause type of the admission plugin NamespaceLifecycle
 
@@ -46,8 +50,8 @@ def garbled(call: Call) -> TransientError:
     )
 
 
-def rejected(call: Call, status: int, body: bytes) -> WindlassError:
-    """Return the error for an answer with an HTTP status of 400 and above.
+def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> WindlassError:
+    """Return the error for an answer with an HTTP status of 400 and above, to a request of ``sent`` bytes.
 
     The server's text is passed on with the fields it names, except for Secrets: there it may quote their values, so
     only reasons and field paths are kept. Request bodies are never part of an error.
@@ -71,6 +75,12 @@ def rejected(call: Call, status: int, body: bytes) -> WindlassError:
             f"cannot {call}: {said}",
             hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it",
             actor=Actor.ADMIN,
+        )
+    if status == 413 or (status >= 500 and sent > STORED_MAX):
+        return PermanentError(
+            Reason.API_REJECTED,
+            f"cannot {call}: it has {sent} bytes; the cluster stores about {STORED_MAX} of one object at most",
+            hint="spread large settings over several ConfigMaps or Secrets and name them in spec.valuesFrom",
         )
     if status == 409:
         return TransientError(Reason.API_CONFLICT, f"cannot {call}: {said}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import os
 import re
@@ -47,10 +48,11 @@ _TOKEN_FILE_SECONDS: Final = 60.0  # projected tokens rotate at 80 % of their li
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Status and body of a finished request."""
+    """Status and body of a finished request; ``sent`` is how many bytes went there."""
 
     status: int
     body: bytes
+    sent: int = 0
 
 
 class Transport:
@@ -121,7 +123,7 @@ class Transport:
                 await self._bucket.take()
             async with self._slots, self._send(call, method, path, query, data, headers) as response:
                 status, retry_after = response.status, _retry_after(response)
-                answer = Answer(status=status, body=await response.read())
+                answer = Answer(status=status, body=await response.read(), sent=len(data or b""))
             if status == 401 and not renewed and self._renewable:
                 renewed = True
                 await self._authorize(renew=True)
@@ -165,7 +167,7 @@ class Transport:
                 method,
                 self.access.server + path,
                 params=query,
-                data=data,
+                data=None if data is None else io.BytesIO(data),  # bytes as they are would be sent without a pause
                 headers=headers,
                 ssl=self._tls,
                 server_hostname=self.access.server_name or None,

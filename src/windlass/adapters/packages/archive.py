@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, override
 
-from windlass.adapters.packages.entries import Limits, Vetting, refuse
+from windlass.adapters.packages.entries import MAX_PACKED, MAX_UNPACKED, Limits, Vetting, refuse
 
 type Sink = Callable[[PurePosixPath, bool, IO[bytes]], None]
 """Takes one file: path, whether it is executable, content (to be read at once)."""
@@ -43,7 +43,9 @@ def read_archive(archive: Path, limits: Limits, sink: Sink) -> None:
     """
     packed = archive.stat().st_size
     if packed > limits.packed:
-        refuse(archive.name, f"has {packed} bytes; at most {limits.packed} are allowed in an archive")
+        refuse(
+            archive.name, f"has {packed} bytes; at most {limits.packed} are allowed in an archive", raised=MAX_PACKED
+        )
     try:
         with archive.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
             _Reading(_Metered(unzipped, archive.name, packed, limits), limits, sink).run()
@@ -78,7 +80,9 @@ class _Metered(io.BufferedIOBase):
         if self.total > self._allowed:
             refuse(self.archive, f"has more than {_HEADERS} bytes of headers for one entry")
         if self.total > self._limits.unpacked + self._limits.entries * _OVERHEAD:  # `Vetting` counts files alone
-            refuse(self.archive, f"unpacks to more than {self._limits.unpacked} bytes and its headers")
+            refuse(
+                self.archive, f"unpacks to more than {self._limits.unpacked} bytes and its headers", raised=MAX_UNPACKED
+            )
         if self.total > max(self._limits.ratio_floor, self._packed * self._limits.ratio):
             refuse(self.archive, f"unpacks to more than {self._limits.ratio} times its size")
         self._recent = (self._recent + chunk)[-_AHEAD:]

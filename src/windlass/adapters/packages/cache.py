@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from windlass.adapters.packages.digest import PATTERN, digest_of
+from windlass.adapters.packages.entries import UNBOUNDED
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
 type Fill = Callable[[Path], Path]
@@ -87,7 +88,7 @@ class Cache:
         try:
             with self._workshop() as folder:
                 content = fill(folder)
-                digest = digest_of(content)
+                digest = digest_of(content, UNBOUNDED)
                 if pinned:
                     _compare(digest, pinned)
                 target = self.path(digest)

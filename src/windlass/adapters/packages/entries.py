@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, NoReturn
@@ -13,6 +14,11 @@ JUNK: Final = frozenset({".git", ".hg", ".svn", ".DS_Store", "__pycache__", "__M
 
 APPLE_DOUBLE: Final = "._"
 """Start of the names of files in which macOS' tar keeps attributes; Helm would take them for templates."""
+
+MAX_PACKED: Final = "WINDLASS_MAX_ARCHIVE_MIB"
+MAX_UNPACKED: Final = "WINDLASS_MAX_PACKAGE_MIB"
+MAX_FILES: Final = "WINDLASS_MAX_PACKAGE_FILES"
+"""Variables by which who runs a worker sets limits; named in errors that they would have prevented."""
 
 MAX_NAME: Final = 255
 """Bytes of one name in a path: what Linux file systems take."""
@@ -45,6 +51,19 @@ class Limits:
     ratio_floor: int = 8 << 20
 
 
+UNBOUNDED: Final = Limits(
+    packed=sys.maxsize,
+    unpacked=sys.maxsize,
+    file=sys.maxsize,
+    entries=sys.maxsize,
+    depth=sys.maxsize,
+    path=sys.maxsize,
+    ratio=sys.maxsize,
+    ratio_floor=sys.maxsize,
+)
+"""For content that was held against the limits when it was taken in: those of today may be narrower."""
+
+
 def is_junk(name: str) -> bool:
     """Say whether a file or folder of this name never belongs to a package."""
     return name in JUNK or name.startswith(APPLE_DOUBLE)
@@ -67,7 +86,7 @@ class Vetting:
         """
         self._entries += 1
         if self._entries > self._limits.entries:
-            refuse(name, f"is entry {self._entries}; at most {self._limits.entries} are allowed")
+            refuse(name, f"is entry {self._entries}; at most {self._limits.entries} are allowed", raised=MAX_FILES)
         try:
             length = len(name.encode())
         except UnicodeEncodeError:
@@ -107,15 +126,19 @@ class Vetting:
             refuse(name, f"has {size} bytes; at most {self._limits.file} are allowed in one file")
         self._total += size
         if self._total > self._limits.unpacked:
-            refuse(name, f"brings the package over {self._limits.unpacked} bytes")
+            refuse(name, f"brings the package over {self._limits.unpacked} bytes", raised=MAX_UNPACKED)
 
 
-def refuse(entry: str, problem: str) -> NoReturn:
-    """Raise ARCHIVE_REJECTED for ``entry``, whose name is shown in a form that no terminal trips over."""
+def refuse(entry: str, problem: str, *, raised: str = "") -> NoReturn:
+    """Raise ARCHIVE_REJECTED for ``entry``, whose name is shown in a form that no terminal trips over.
+
+    ``raised`` is the variable of the workers that moves the limit, if there is one.
+    """
+    hint = "mend the package's files and pack it again with `windlass package pack`"
     shown = entry if entry.isprintable() else ascii(entry)
     raise PermanentError(
         Reason.ARCHIVE_REJECTED,
         f"the package is refused: {shown if len(shown) <= 120 else shown[:120] + '…'} {problem}",
-        hint="mend the package's files and pack it again with `windlass package pack`",
+        hint=f"{hint}, or set {raised} of the workers higher" if raised else hint,
         actor=Actor.AUTHOR,
     )

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 from windlass.adapters.packages.archive import read_archive
 from windlass.adapters.packages.digest import files_of
-from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.entries import UNBOUNDED, Limits
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 _MENTION: Final = re.compile(rb"helm\.sh/hook(?![-\w/])")
@@ -29,7 +29,7 @@ def has_helm_hooks(root: Path) -> bool:
     Raises:
         PermanentError: LOAD_FAILED, a file in ``charts/`` is no chart archive.
     """
-    for file in files_of(root):
+    for file in files_of(root, UNBOUNDED):
         top = file.relative.partition("/")[0]
         if top not in _WHERE:
             continue

@@ -59,6 +59,6 @@ def pack(root: Path, target: Path, limits: Limits | None = None, *, top: bool = 
                     tar.addfile(info, content)
         content_folder = Path(folder, "content")
         content_folder.mkdir()
-        digest = digest_of(unpack(archive, content_folder, bounds))
+        digest = digest_of(unpack(archive, content_folder, bounds), bounds)
         path = archive.replace(target / f"{definition.name}-{definition.version}{ARCHIVE}")
     return Packed(path=path, digest=digest, size=path.stat().st_size)

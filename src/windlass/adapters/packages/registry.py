@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
+from windlass.adapters.packages.entries import MAX_PACKED
 from windlass.adapters.packages.transport import Answer, Transport
 from windlass.domain.documents import is_list, is_object
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
@@ -111,7 +112,7 @@ class Registry:
             raise PermanentError(
                 Reason.ARCHIVE_REJECTED,
                 f"{self.where}: {name} has {blob.size} bytes; at most {limit} are allowed in an archive",
-                hint="raise the limit of the worker, or publish less",
+                hint=f"publish less, or set {MAX_PACKED} of the workers higher",
                 actor=Actor.AUTHOR,
             )
         # The token that the manifest was read with serves its blobs too, as long as it lasts.

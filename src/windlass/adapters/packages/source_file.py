@@ -22,6 +22,9 @@ from windlass.domain.ids import is_dns_label
 from windlass.domain.wanted import in_order, is_exact
 from windlass.ports.packages import Offer, Repository
 
+KIND: Final = "file"
+"""What such a repository writes into ``spec.kind``."""
+
 ARCHIVE: Final = ".tgz"
 """How the names of archives end."""
 

@@ -16,7 +16,7 @@ from windlass.adapters.packages import loader, source_file
 from windlass.adapters.packages.cache import Cache
 from windlass.adapters.packages.deployed import Deployed
 from windlass.adapters.packages.digest import digest_of
-from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.entries import UNBOUNDED, Limits
 from windlass.adapters.packages.loader import CHART
 from windlass.adapters.packages.plain_chart import is_plain_chart
 from windlass.adapters.packages.source import Found, PackageSource, opened
@@ -66,6 +66,13 @@ class PackageStore:
             async with self._fetched(place, exact, found) as content:
                 digest = await asyncio.to_thread(self._pin, repository, exact, content)
             return Artifact(source=source, digest=digest, version=found.version)
+
+    async def at_hand(self, repository: Repository, source: Source) -> Artifact | None:
+        """Pin one version of a folder whose content is in the cache; see `ports.Packages`."""
+        if repository.spec.get("kind") != source_file.KIND:
+            return None
+        artifact = await self.resolve(repository, source)
+        return artifact if self._cache.find(artifact.digest) is not None else None
 
     async def ensure(self, repository: Repository, artifact: Artifact) -> Path:
         """Return the folder of ``artifact``, fetching it if it is missing; see `ports.Packages`."""
@@ -180,7 +187,7 @@ class PackageStore:
                 Reason.CHECK_VERSION_FAILED, f"{digest} is not in the package cache", hint="it is fetched again"
             )
         try:
-            if digest_of(root) == digest:
+            if digest_of(root, UNBOUNDED) == digest:
                 return loader.load(root)
         except OSError as error:
             raise TransientError(

@@ -18,8 +18,14 @@ import aiohttp
 from yarl import URL
 
 from windlass import __version__
+from windlass.adapters.packages.entries import MAX_PACKED
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.ports.packages import Access
+
+MAX_FETCH: Final = "WINDLASS_MAX_FETCH_SECONDS"
+MAX_INDEX: Final = "WINDLASS_MAX_INDEX_MIB"
+MAX_REDIRECTS: Final = "WINDLASS_MAX_REDIRECTS"
+"""Variables by which who runs a worker sets limits; named in errors that they would have prevented."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _DENIED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
@@ -214,14 +220,16 @@ class Transport:
                         target = self._next(target, response)
         except TimeoutError as error:
             raise TransientError(
-                Reason.DOWNLOAD_FAILED, f"{self.where}: {_shown(target)} takes too long", hint="it is tried again"
+                Reason.DOWNLOAD_FAILED,
+                f"{self.where}: {_shown(target)} takes too long",
+                hint=f"it is tried again; {MAX_FETCH} of the workers gives it more time",
             ) from error
         except (aiohttp.ClientError, ConnectionError) as error:
             raise self._failure(target, error) from error
         raise PermanentError(
             Reason.DOWNLOAD_FAILED,
             f"{self.where}: {_shown(URL(url))} redirects more than {self.limits.redirects} times in a row",
-            hint="mend the address in the PackageRepository",
+            hint=f"mend the address in the PackageRepository, or set {MAX_REDIRECTS} of the workers higher",
             actor=Actor.ADMIN,
         )
 
@@ -266,7 +274,7 @@ class Transport:
         raise PermanentError(
             Reason.ARCHIVE_REJECTED,
             f"{self.where}: {_shown(url)} has more than {limit} bytes",
-            hint="raise the limit of the worker, or publish less",
+            hint=f"publish less, or set {MAX_PACKED} of the workers higher ({MAX_INDEX} for index.yaml)",
             actor=Actor.AUTHOR,
         )
 
