@@ -86,6 +86,15 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("windlass dump web -n shop", "what the lifecycle carries"),
         ("windlass dump -A --queues -o json", "of all packages, with what is left to do"),
     ),
+    "plan chain": (
+        ("windlass plan chain chain.yaml --from web-1-0 --to web-2-0", "the steps between"),
+        ("windlass plan chain chain.yaml --from web-1-0 --to web-2-0 --svg chain.svg", "and a picture"),
+    ),
+    "plan fleet": (
+        ("windlass plan fleet fleet/", "every manifest of a folder"),
+        ("windlass plan fleet fleet.yaml --at 2026-06-01T20:00:00+02:00 -o wide", "every step, from a time on"),
+        ("cat fleet/*.yaml | windlass plan fleet - -o json", "from standard input, for programs"),
+    ),
     "worker": (
         ("windlass worker --role all", "worker and watcher in one process"),
         ("windlass worker --log-format json", "under an init system"),

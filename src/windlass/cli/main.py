@@ -63,6 +63,9 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "resume": ("orders", "resume", "Go on after a pause, a cancellation, a breakpoint"),
         "dump": ("orders", "dump", "Show the carried state and the queue of one or all packages"),
     },
+    "Service sets": {
+        "plan": ("plan", "app", "Show the route through a chain, or what a rollout would do (chain, fleet)"),
+    },
     "Processes": {
         "worker": ("run", "worker", "Run package lifecycles"),
         "watcher": ("run", "watcher", "Watch the cluster and signal the lifecycles"),

@@ -16,6 +16,9 @@ from windlass.domain.servicesets.models import ServiceObject
 from windlass.servicesets import ClusterDeployment, ServiceSet, ServiceSetError
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "servicesets.md"
+OTHERS: Final = "\n## Chains and routes"
+"""From here on other tests tell the examples of the page."""
+
 BLOCK: Final = re.compile(r"^```(python|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE: Final = re.compile(r"# (objects|cluster|stored): (.*)\n")
 
@@ -65,11 +68,11 @@ def refused(decide: Callable[[str], object], cluster: str) -> tuple[type[Service
 def test_every_example_of_the_page_is_true() -> None:
     page = Page()
     blocks = BLOCK.findall(PAGE.read_text())
-    first, _, _ = PAGE.read_text().partition("\n## Rollouts")
+    first, _, _ = PAGE.read_text().partition(OTHERS)
     count = 0
     for language, text in blocks:
         if text not in first:
-            continue  # what follows is told by the tests of rollouts
+            continue
         count += 1
         if language == "yaml":
             page.take(text)
@@ -80,7 +83,7 @@ def test_every_example_of_the_page_is_true() -> None:
 
 
 def test_the_page_names_things_that_are_there() -> None:
-    text, _, _ = PAGE.read_text().partition("\n## Rollouts")
+    text, _, _ = PAGE.read_text().partition(OTHERS)
     named = set(re.findall(r"`([A-Za-z]+Errors?|validate_\w+)`", text))
     assert len(named) > 10
     assert named <= set(servicesets.__all__)

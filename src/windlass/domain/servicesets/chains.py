@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from semver import Version
 
+from windlass.domain.servicesets.components import strongly_connected
 from windlass.domain.servicesets.errors import (
     ChainInvalidError,
     ChainTooLargeError,
@@ -39,7 +40,7 @@ MAX_TEMPLATES: Final = 500
 other template, none with more steps than that: 124,750 steps in all for the longest chain."""
 
 MAX_UPGRADES: Final = 5_000
-"""Upgrades in one chain. The object of a chain with more would be larger than what etcd takes by default."""
+"""Upgrades in one chain. Beyond, the routes of one chain could take seconds."""
 
 
 class UpgradeStep(NamedTuple):
@@ -77,7 +78,8 @@ class ChainGraph:
         if len(self._order) > MAX_TEMPLATES or edges > MAX_UPGRADES:
             raise ChainTooLargeError(key, len(self._order), MAX_TEMPLATES, edges, MAX_UPGRADES)
         self._towards: dict[str, dict[str, UpgradeStep]] = {}
-        self._components = _components(self.upgrades, self._order)
+        edges_of = {name: [step.name for step in self.upgrades.get(name, ())] for name in self._order}
+        self._components = strongly_connected(edges_of)
         self._component = {name: number for number, members in enumerate(self._components) for name in members}
         self._versions = _versions(self.upgrades)
 
@@ -265,39 +267,4 @@ def _versions(upgrades: Mapping[str, Iterable[UpgradeStep]]) -> dict[str, Versio
                     found[step.name] = parse_version(step.version)
                 except VersionRangeError:
                     continue
-    return found
-
-
-def _components(upgrades: Mapping[str, Sequence[UpgradeStep]], templates: Iterable[str]) -> list[list[str]]:
-    """Return the strongly connected components, each after all that it leads to (Tarjan 1972, without recursion)."""
-    found: list[list[str]] = []
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    for root in templates:
-        if root in number:
-            continue
-        number[root] = lowest[root] = len(number)
-        open_[root] = None
-        walk = [(root, iter(upgrades.get(root, ())))]
-        while walk:
-            template, steps = walk[-1]
-            for name in (step.name for step in steps):
-                if name not in number:
-                    number[name] = lowest[name] = len(number)
-                    open_[name] = None
-                    walk.append((name, iter(upgrades.get(name, ()))))
-                    break
-                if name in open_:
-                    lowest[template] = min(lowest[template], number[name])
-            else:
-                walk.pop()
-                if walk:
-                    above = walk[-1][0]
-                    lowest[above] = min(lowest[above], lowest[template])
-                if lowest[template] == number[template]:
-                    members: list[str] = []
-                    while not members or members[-1] != template:
-                        members.append(open_.popitem()[0])
-                    found.append(members)
     return found

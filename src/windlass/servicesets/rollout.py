@@ -1,0 +1,66 @@
+"""Public face of rollouts over a fleet: policy, waves, windows, the next decision, plans. All of it is pure."""
+
+from windlass.domain.servicesets.rollout.critical import Segment, critical_path
+from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, Intent, Owned, intents
+from windlass.domain.servicesets.rollout.next_action import next_actions
+from windlass.domain.servicesets.rollout.plan import ClusterPlan, Outcome, Plan, WavePlan, plan
+from windlass.domain.servicesets.rollout.policy import Approval, Order, RolloutPolicy
+from windlass.domain.servicesets.rollout.predictions import PastStep, Prediction, Predictions
+from windlass.domain.servicesets.rollout.state import (
+    Action,
+    ActionKind,
+    ClusterState,
+    Decision,
+    Gate,
+    Hold,
+    Observed,
+    Phase,
+    Rollout,
+)
+from windlass.domain.servicesets.rollout.timeline import Hop, ServicePlan, Wait
+from windlass.domain.servicesets.rollout.waves import CanaryMissingError, Target, Wave, waves
+from windlass.domain.servicesets.rollout.windows import Opening, Window, next_opening, opening_at, opening_from
+
+__all__ = [
+    "Action",
+    "ActionKind",
+    "Approval",
+    "CanaryMissingError",
+    "Change",
+    "ClusterIntents",
+    "ClusterPlan",
+    "ClusterState",
+    "Decision",
+    "Fleet",
+    "Gate",
+    "Hold",
+    "Hop",
+    "Intent",
+    "Observed",
+    "Opening",
+    "Order",
+    "Outcome",
+    "Owned",
+    "PastStep",
+    "Phase",
+    "Plan",
+    "Prediction",
+    "Predictions",
+    "Rollout",
+    "RolloutPolicy",
+    "Segment",
+    "ServicePlan",
+    "Target",
+    "Wait",
+    "Wave",
+    "WavePlan",
+    "Window",
+    "critical_path",
+    "intents",
+    "next_actions",
+    "next_opening",
+    "opening_at",
+    "opening_from",
+    "plan",
+    "waves",
+]

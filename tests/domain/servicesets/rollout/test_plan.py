@@ -1,0 +1,230 @@
+"""Plans by table."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from domain.servicesets.rollout.fleets import (
+    MINUTE,
+    MINUTES,
+    NOW,
+    chain,
+    cluster,
+    fleet,
+    minute,
+    planned,
+    shared,
+    shown,
+    stored_on,
+    there,
+    wanted,
+)
+
+from windlass.domain.servicesets.keys import object_key
+from windlass.domain.servicesets.rollout.fleet import Fleet
+from windlass.domain.servicesets.rollout.plan import Outcome, Plan, plan
+from windlass.domain.servicesets.rollout.policy import RolloutPolicy
+from windlass.domain.servicesets.rollout.predictions import DEFAULT, PastStep, Predictions
+from windlass.domain.servicesets.rollout.state import Gate
+
+
+def edge(*services: Any, stored: tuple[Any, ...] = (), extra: tuple[Any, ...] = ()) -> Fleet:
+    return fleet(cluster("edge", *services), stored_on("edge", *stored), *extra)
+
+
+FORK = chain("fork", {1: [2, 3], 2: [3], 3: []})
+BACK = chain("back", {1: [2], 2: [1, 3], 3: [2]})
+ISLAND = chain("island", {1: [], 3: []})
+
+CASES = {
+    "every hop of the chain": (edge(wanted("a", 4), stored=(there("a", 1),)),
+                               {"a": ["2.0.0 0-1", "3.0.0 1-2", "4.0.0 2-3"]}),
+    "a shortcut is not taken": (edge(wanted("a", 3, chain="fork"), stored=(there("a", 1),), extra=(FORK,)),
+                                {"a": ["2.0.0 0-1", "3.0.0 1-2"]}),
+    "at its target, in a cyclic chain too": (edge(wanted("a", 2, chain="back"), stored=(there("a", 2),), extra=(BACK,)),
+                                             {"a": []}),
+    "back along the chain": (edge(wanted("a", 1, chain="back"), stored=(there("a", 3),), extra=(BACK,)),
+                             {"a": ["2.0.0 0-1", "1.0.0 1-2"]}),
+    "down without a route": (edge(wanted("a", 1), stored=(there("a", 4),)), {"a": ["1.0.0 0-1"]}),
+    "up without a route": (edge(wanted("a", 3, chain="island"), stored=(there("a", 1),), extra=(ISLAND,)),
+                           {"a": ["held: chain island has no route from t1 to t3"]}),
+    "a fresh installation goes straight": (edge(wanted("a", 4)), {"a": ["4.0.0 0-1"]}),
+    "no chain restricts nothing": (edge(wanted("a", 4, chain=""), stored=(there("a", 1),)), {"a": ["4.0.0 0-1"]}),
+    "no longer desired": (edge(stored=(there("a", 1),)), {"a": ["- 0-1"]}),
+    "disabled": (edge(wanted("a", 4, disable=True), stored=(there("a", 1),)), {"a": []}),
+    "what depends on a disabled one": (edge(wanted("b", 2, "a"), wanted("a", 4, disable=True), stored=(there("a", 1),)),
+                                       {"a": [], "b": ["held: service default/a is held: it is disabled"]}),
+    "disabled and absent": (edge(wanted("a", 4, disable=True)), {"a": []}),
+    "other values": (edge(wanted("a", 1, values="x: 1"), stored=(there("a", 1),)), {"a": ["1.0.0 0-1"]}),
+    "under way first": (edge(wanted("a", 3), stored=(there("a", 2, "Provisioning"),)),
+                        {"a": ["2.0.0 0-1", "3.0.0 1-2"]}),
+    "under way to the target": (edge(wanted("a", 2), stored=(there("a", 2, ""),)), {"a": ["2.0.0 0-1"]}),
+    "failed": (edge(wanted("a", 3), stored=(there("a", 2, "Failed"),)), {"a": ["held: it failed at 2.0.0"]}),
+    "dependencies first, to their end": (
+        edge(wanted("b", 3, "a"), wanted("a", 3), stored=(there("a", 1), there("b", 2))),
+        {"a": ["2.0.0 0-1", "3.0.0 1-2"], "b": ["3.0.0 2-3"]},
+    ),
+    "through a service that need not move": (
+        edge(wanted("c", 2, "b"), wanted("b", 1, "a"), wanted("a", 3),
+             stored=(there("a", 1), there("b", 1), there("c", 1))),
+        {"a": ["2.0.0 0-1", "3.0.0 1-2"], "b": [], "c": ["2.0.0 2-3"]},
+    ),
+    "a held dependency holds": (
+        edge(wanted("b", 3, "a"), wanted("a", 3, chain="island"), stored=(there("a", 1), there("b", 2)),
+             extra=(ISLAND,)),
+        {"a": ["held: chain island has no route from t1 to t3"],
+         "b": ["held: service default/a is held: chain island has no route from t1 to t3"]},
+    ),
+    "other values hold nobody up": (
+        edge(wanted("b", 3, "a"), wanted("a", 1, values="x: 1"), stored=(there("a", 1), there("b", 2))),
+        {"a": ["1.0.0 0-1"], "b": ["3.0.0 0-1"]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("one", "expected"), CASES.values(), ids=CASES.keys())
+def test_one_cluster(one: Fleet, expected: dict[str, list[str]]) -> None:
+    assert shown(planned(one)) == {f"edge {name}": hops for name, hops in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (edge(wanted("a", 3, chain="none"), wanted("b", 2), stored=(there("a", 1), there("b", 1))),
+         "ServiceTemplateChain prod/none of service default/a does not exist"),
+        (edge(wanted("a", 9), wanted("b", 2), stored=(there("b", 1),)),
+         "ServiceTemplate prod/t9 of service default/a does not exist"),
+        (edge(wanted("a", 3, chain="island"), wanted("b", 2), stored=(there("a", 2), there("b", 1)), extra=(ISLAND,)),
+         "template t2 of service default/a is not in supportedTemplates of ServiceTemplateChain prod/island"),
+        (edge(wanted("a", 3, "gone"), wanted("b", 2), stored=(there("a", 2), there("b", 1))),
+         "service default/a depends on service default/gone, which is not among the desired services"),
+        (edge(wanted("a", 3, "b"), wanted("b", 2, "a"), stored=(there("a", 2), there("b", 1))),
+         "dependencies form a cycle: default/a -> default/b -> default/a"),
+    ],
+    ids=["chain", "template", "template not in chain", "dependency", "cycle"],
+)  # fmt: skip
+def test_what_is_missing_holds_the_whole_set_and_is_named(one: Fleet, text: str) -> None:
+    made = planned(one)
+    assert all(len(hops) == 1 and text in hops[0] for hops in shown(made).values())
+    assert made.clusters[0].outcome is Outcome.HELD
+    assert not made.complete
+
+
+def moving(count: int, **labels: str) -> list[Any]:
+    """Clusters c0, c1, ... with one service each that has two steps to go."""
+    return [
+        one
+        for number in range(count)
+        for one in (
+            cluster(f"c{number}", wanted("a", 3), zone="ab"[number % 2], **labels),
+            stored_on(f"c{number}", there("a", 1)),
+        )
+    ]
+
+
+def begins(made: Plan) -> list[float | None]:
+    return [minute(one.begins) for one in made.clusters]
+
+
+NIGHT: dict[str, Any] = {"schedule": "0 22 * * *", "duration": "90s", "timeZone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, [0, 0, 0, 0]),
+        ({"maxConcurrent": 1}, [0, 2, 4, 6]),
+        ({"maxConcurrent": 3}, [0, 0, 0, 2]),
+        ({"waves": [2]}, [0, 0, 2, 2]),
+        ({"waves": [2], "maxConcurrent": 1}, [0, 2, 4, 6]),
+        ({"canary": 1, "soak": "10m"}, [0, 12, 12, 12]),
+        ({"waves": [1], "soak": "10m"}, [0, 12, 24, 36]),
+        ({"windows": [NIGHT]}, [600, 600, 600, 600]),
+        ({"windows": [NIGHT | {"clusterSelector": {"matchLabels": {"zone": "a"}}},
+                      {"schedule": "0 * * * *", "duration": "1h", "clusterSelector": {"matchLabels": {"zone": "b"}}}]},
+         [600, 0, 600, 0]),
+        ({"windows": [NIGHT | {"clusterSelector": {"matchLabels": {"zone": "a"}}}]}, [600, None, 600, None]),
+    ],
+)  # fmt: skip
+def test_when_clusters_begin(policy: dict[str, Any], expected: list[float | None]) -> None:
+    assert begins(planned(fleet(*moving(4)), **policy)) == expected
+
+
+def test_a_step_that_misses_the_window_waits_for_the_next() -> None:
+    hours = [{"schedule": "0 * * * *", "duration": "90s"}]
+    made = planned(fleet(*moving(1)), Predictions(default=2 * MINUTE), windows=hours)
+    [first, second] = made.clusters[0].services[0].hops
+    assert (minute(first.begins), minute(first.ends), minute(second.begins)) == (0, 2, 60)
+    assert second.wait is not None
+    assert (second.wait.gate, minute(second.wait.since)) == (Gate.WINDOW, 2)
+
+
+def test_approvals_take_what_is_assumed() -> None:
+    policy = RolloutPolicy.model_validate({"canary": 1, "approval": "AfterCanary", "soak": "10m"})
+    made = plan(policy, fleet(*moving(3)), NOW, MINUTES, approval_wait=timedelta(hours=1))
+    assert begins(made) == [0, 62, 62]
+    assert [(wait.gate, minute(wait.until)) for wait in made.waves[1].waits] == [(Gate.SOAK, 12), (Gate.APPROVAL, 62)]
+
+
+def test_waves_after_one_that_does_not_end_never_begin() -> None:
+    stuck = cluster("b0", wanted("a", 3, chain="island")), stored_on("b0", there("a", 1)), ISLAND
+    made = planned(fleet(*stuck, *moving(2)), waves=[1])
+    assert [one.outcome for one in made.clusters] == [Outcome.HELD, Outcome.NOT_BEGUN, Outcome.NOT_BEGUN]
+    assert made.waves[2].hold == "wave 1 does not end: prod/b0 cannot go on"
+    assert made.clusters[2].hold == made.waves[2].hold
+    assert not made.complete
+
+
+def test_failures_above_the_budget_stop_what_has_not_begun() -> None:
+    failing = cluster("b0", wanted("a", 3)), stored_on("b0", there("a", 2, "Failed"))
+    made = planned(fleet(*failing, *moving(3)), maxConcurrent=2)
+    assert [one.outcome for one in made.clusters] == [Outcome.FAILED, Outcome.HELD, *[Outcome.NOT_BEGUN] * 2]
+    assert "1 clusters have failed (prod/b0), 0 may" in made.clusters[3].hold
+    within = planned(fleet(*failing, *moving(3)), maxConcurrent=2, failureBudget=1)
+    assert begins(within) == [0, 0, 0, 2]
+
+
+def test_services_for_many_clusters_and_their_order() -> None:
+    base, top = shared("base", wanted("a", 3), zone="a"), shared("top", wanted("b", 2), after=["base"], zone="a")
+    edge_ = cluster("edge", zone="a")
+    sets = [
+        stored_on(object_key("", edge_, owner).name, service, cluster="edge", owner=owner.metadata.name)
+        for owner, service in ((base, there("a", 1)), (top, there("b", 1)))
+    ]
+    made = planned(fleet(edge_, cluster("other", zone="b"), *sets, shared=[top, base]))
+    assert shown(made) == {"edge a": ["2.0.0 0-1", "3.0.0 1-2"], "edge b": ["2.0.0 2-3"]}
+    assert {one.name: one.outcome for one in made.clusters} == {
+        "prod/edge": Outcome.DEPLOYED,
+        "prod/other": Outcome.NOTHING,
+    }
+
+
+def test_owners_that_wait_for_each_other_are_named() -> None:
+    one, two = (
+        shared("one", wanted("a", 1), after=["two"], zone="a"),
+        shared("two", wanted("b", 1), after=["one"], zone="a"),
+    )
+    made = planned(fleet(cluster("edge", zone="a"), shared=[one, two]))
+    assert all("dependencies form a cycle: one -> two -> one" in hops[0] for hops in shown(made).values())
+
+
+def test_a_missing_owner_is_named() -> None:
+    made = planned(fleet(cluster("edge", zone="a"), shared=[shared("one", wanted("a", 1), after=["gone"], zone="a")]))
+    assert shown(made) == {"edge a": ["held: MultiClusterService one depends on gone, which is not defined"]}
+
+
+def test_predictions_are_medians_of_the_same_step() -> None:
+    past = [PastStep("t1", "t2", minutes * MINUTE) for minutes in (1, 2, 90)]
+    known = Predictions([*past, PastStep("", "t1", timedelta())])
+    assert known.of("t1", "t2") == (2 * MINUTE, 3)
+    assert known.of("t2", "t3") == (DEFAULT, 0)
+    assert known.of("", "t1") == (timedelta(seconds=1), 1)
+    made = planned(fleet(*moving(1)), Predictions(past, MINUTE))
+    assert [(minute(hop.ends), hop.samples) for hop in made.clusters[0].services[0].hops] == [(2, 3), (3, 0)]
+
+
+def test_two_clusters_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="same namespace and name"):
+        planned(fleet(cluster("edge"), cluster("edge")))
