@@ -44,6 +44,7 @@ record-histories: ## Record anew the histories that replay tests read, after a c
 pictures: ## Draw anew the pictures of terminals in docs/images
 	@tools/bootstrap.sh stack
 	@$(BIN)/python docs/images/draw.py --since "A worker" docs/images/demo.svg $(BIN)/windlass demo --once --data-dir "$$(mktemp -d)/demo"
+	@$(BIN)/windlass plan chain examples/fleet/chain.yaml --from ingress-1-0 --to ingress-2-1 --svg docs/images/chain.svg
 
 fmt: ## Format the sources and apply safe fixes
 	@tools/bootstrap.sh run

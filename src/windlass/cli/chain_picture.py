@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
@@ -16,6 +16,10 @@ _HEIGHT: Final = 44
 _GAP_X: Final = 70
 _GAP_Y: Final = 34
 _MARGIN: Final = 30
+_BOW: Final = 30
+_BOW_MORE: Final = 10
+"""Height of the first bow, and how much farther out each further one goes."""
+
 _STYLE: Final = """\
   .box{fill:#f6f8fa;stroke:#8c959f;stroke-width:1.2}.on{fill:#ddf4ff;stroke:#0969da;stroke-width:2}
   .out{stroke-dasharray:4 3}.edge{fill:none;stroke:#afb8c1;stroke-width:1.4}.way{stroke:#0969da;stroke-width:2.6}
@@ -30,22 +34,27 @@ def picture(graph: ChainGraph, start: str, target: str, route: Route | None) -> 
     """Return the SVG text; the same chain and route give the same picture, in light and dark pages.
 
     A template stands right of those that lead to it, as far as the chain does not lead back; upgrades that lead left
-    are drawn as bows below.
+    are drawn as bows: above within the first row, below elsewhere.
     """
     names = [start, *(step.name for step in route or ())]
     layers = _layers(graph, names)
     width = max((len(text) for name in graph.templates for text in (name, _version(graph, name))), default=1)
     box = width * _CHARACTER + 24
+    edges = [(name, step.name) for name, steps in graph.upgrades.items() for step in steps if step.name != name]
+    column = {name: number for number, members in enumerate(layers) for name in members}
+    back = [edge for edge in edges if column[edge[1]] <= column[edge[0]]]
+    top = {members[0] for members in layers if members}
+    above = sum(top.issuperset(edge) for edge in back)
+    over, under = (_BOW + _BOW_MORE * count if count else 0 for count in (above, len(back) - above))
     place = {
-        name: (_MARGIN + column * (box + _GAP_X), _MARGIN + row * (_HEIGHT + _GAP_Y))
-        for column, names in enumerate(layers)
-        for row, name in enumerate(names)
+        name: (_MARGIN + number * (box + _GAP_X), float(_MARGIN + over + row * (_HEIGHT + _GAP_Y)))
+        for number, members in enumerate(layers)
+        for row, name in enumerate(members)
     }
-    high = max((len(names) for names in layers), default=1)
-    bows = sum(place[one.name][0] <= place[name][0] for name, steps in graph.upgrades.items() for one in steps)
+    high = max((len(members) for members in layers), default=1)
     size = (
         2 * _MARGIN + len(layers) * (box + _GAP_X) - _GAP_X,
-        2 * _MARGIN + high * (_HEIGHT + _GAP_Y) - _GAP_Y + (34 + 10 * bows if bows else 0),
+        2 * _MARGIN + over + high * (_HEIGHT + _GAP_Y) - _GAP_Y + under,
     )
     way = set(pairwise(names))
     title = f"{graph.key}: {' -> '.join(names)}" if route is not None else f"{graph.key}: no route to {target}"
@@ -62,19 +71,20 @@ def picture(graph: ChainGraph, start: str, target: str, route: Route | None) -> 
         "</defs>",
         '<rect class="bg" width="100%" height="100%"/>',
     ]
-    edges = [(name, step.name) for name, steps in graph.upgrades.items() for step in steps if step.name != name]
-    lines += _edges(sorted(edges, key=lambda edge: edge in way), place, box, way, size[1])
+    ordered = sorted(edges, key=lambda edge: edge in way)
+    lines += [_arrow(_forward_path(place, box, *edge), edge in way) for edge in ordered if edge not in back]
+    lines += [_arrow(path, edge in way) for edge, path in _bows(back, place, box, top, size[1])]
     for name, (x, y) in place.items():
         shape = "box on" if name in names else "box"
         outside = "" if name in graph.upgrades else " out"
         middle = x + box / 2
         version = _version(graph, name)
         lines.append(
-            f'<rect class="{shape}{outside}" x="{x:.0f}" y="{y}" width="{box:.0f}" height="{_HEIGHT}" rx="8"/>'
+            f'<rect class="{shape}{outside}" x="{x:.0f}" y="{y:.0f}" width="{box:.0f}" height="{_HEIGHT}" rx="8"/>'
         )
-        lines.append(f'<text x="{middle:.0f}" y="{y + (19 if version else 27)}">{escape(name)}</text>')
+        lines.append(f'<text x="{middle:.0f}" y="{y + (19 if version else 27):.0f}">{escape(name)}</text>')
         if version:
-            lines.append(f'<text class="v" x="{middle:.0f}" y="{y + 35}">{escape(version)}</text>')
+            lines.append(f'<text class="v" x="{middle:.0f}" y="{y + 35:.0f}">{escape(version)}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -119,43 +129,55 @@ def _forward(graph: ChainGraph, start: str) -> list[str]:
     return list(reversed(done))
 
 
-def _edges(
-    edges: Iterable[tuple[str, str]],
+def _arrow(path: str, on: bool) -> str:
+    kind, tip = ("edge way", "tipway") if on else ("edge", "tip")
+    return f'<path class="{kind}" marker-end="url(#{tip})" d="{path}"/>'
+
+
+def _forward_path(place: Mapping[str, tuple[float, float]], box: float, start: str, end: str) -> str:
+    (x0, y0), (x1, y1) = place[start], place[end]
+    left, right = x0 + box, x1 - 2
+    middle0, middle1 = y0 + _HEIGHT / 2, y1 + _HEIGHT / 2
+    bend = _GAP_X * 0.6
+    if x1 - x0 <= box + _GAP_X + 1 or y0 != y1:
+        return (
+            f"M{left:.0f} {middle0:.0f}C{left + bend:.0f} {middle0:.0f}"
+            f" {right - bend:.0f} {middle1:.0f} {right:.0f} {middle1:.0f}"
+        )
+    # A line that passes other columns at the same height bends out of their way.
+    low = middle0 + _HEIGHT / 2 + _GAP_Y / 2
+    return (
+        f"M{left:.0f} {middle0:.0f}C{left + bend:.0f} {middle0:.0f} {left + 10:.0f} {low:.0f}"
+        f" {left + _GAP_X:.0f} {low:.0f}L{right - _GAP_X:.0f} {low:.0f}"
+        f"C{right - 10:.0f} {low:.0f} {right - bend:.0f} {middle1:.0f} {right:.0f} {middle1:.0f}"
+    )
+
+
+def _bows(
+    back: Iterable[tuple[str, str]],
     place: Mapping[str, tuple[float, float]],
     box: float,
-    way: set[tuple[str, str]],
+    top: Collection[str],
     height: float,
-) -> list[str]:
-    lines: list[str] = []
-    bow = height - 14.0
-    for start, end in edges:
+) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield each upgrade that leads back, and its path; each bow a little farther out than the one before."""
+    high, low = float(_MARGIN), height - _MARGIN
+    for start, end in back:
         (x0, y0), (x1, y1) = place[start], place[end]
-        on = (start, end) in way
-        if x1 > x0:
-            left, right = x0 + box, x1 - 2
-            middle0, middle1 = y0 + _HEIGHT / 2, y1 + _HEIGHT / 2
-            far = x1 - x0 > box + _GAP_X + 1 and y0 == y1
-            # A line that passes other columns at the same height bends out of their way.
-            dip = _HEIGHT / 2 + _GAP_Y / 2 if far else 0
-            bend = _GAP_X * 0.6
-            path = (
-                f"M{left:.0f} {middle0:.0f}C{left + bend:.0f} {middle0:.0f} {left + 10:.0f} {middle0 + dip:.0f}"
-                f" {left + _GAP_X:.0f} {middle0 + dip:.0f}L{right - _GAP_X:.0f} {middle0 + dip:.0f}"
-                f"C{right - 10:.0f} {middle0 + dip:.0f} {right - bend:.0f} {middle1:.0f} {right:.0f} {middle1:.0f}"
-                if far
-                else f"M{left:.0f} {middle0:.0f}C{left + bend:.0f} {middle0:.0f}"
-                f" {right - bend:.0f} {middle1:.0f} {right:.0f} {middle1:.0f}"
+        foot0, foot1 = x0 + box * 0.6, x1 + box * 0.4
+        if start in top and end in top:
+            yield (
+                (start, end),
+                f"M{foot0:.0f} {y0:.0f}C{foot0:.0f} {high:.0f} {foot1:.0f} {high:.0f} {foot1:.0f} {y1 - 2:.0f}",
             )
+            high -= _BOW_MORE
         else:
-            foot0, foot1 = x0 + box * 0.6, x1 + box * 0.4
-            path = (
-                f"M{foot0:.0f} {y0 + _HEIGHT}C{foot0:.0f} {bow:.0f} {foot1:.0f} {bow:.0f}"
-                f" {foot1:.0f} {y1 + _HEIGHT + 2}"
+            y0, y1 = y0 + _HEIGHT, y1 + _HEIGHT + 2
+            yield (
+                (start, end),
+                f"M{foot0:.0f} {y0:.0f}C{foot0:.0f} {low:.0f} {foot1:.0f} {low:.0f} {foot1:.0f} {y1:.0f}",
             )
-            bow -= 10
-        kind, tip = ("edge way", "tipway") if on else ("edge", "tip")
-        lines.append(f'<path class="{kind}" marker-end="url(#{tip})" d="{path}"/>')
-    return lines
+            low += _BOW_MORE
 
 
 def _version(graph: ChainGraph, name: str) -> str:
