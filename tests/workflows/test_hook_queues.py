@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from dataclasses import replace
+
 import pytest
 from workflows.life import ORDER, Life
 from workflows.world import following, hook, source
@@ -173,5 +177,17 @@ async def test_everything_is_carried_into_the_next_run(life: Life) -> None:
         await tell(life, "main", f"n{number}")
     await did(life, *(f"events main: n{number}" for number in range(12)))
     assert (await life.handle.describe()).run_id != first
-    assert len([line for line in life.world.log if line.startswith("events main: n")]) == 12
+    assert len([line for line in life.world.log if re.match(r"events main: n\d", line)]) == 12
     assert life.world.log.count("watch") == 1
+
+
+async def test_telling_can_be_cancelled_while_no_worker_answers(life: Life) -> None:
+    await life.changed()
+    nobody = replace(life, installation=f"{life.installation}-nobody")
+    await nobody.changed()
+    telling = asyncio.create_task(nobody.lifecycles.hook_events(nobody.key, HookEvents(queue="main")))
+    await asyncio.sleep(0.5)  # the request is on its way, and nobody says so
+    telling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await telling
+    await nobody.handle.terminate()

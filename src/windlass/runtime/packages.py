@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any, Final
 
@@ -124,6 +125,8 @@ class PackageLifecycles:
             handle: Any = self._handle(key)  # the SDK's overloads leave the type of an update without result unknown
             await handle.execute_update(PackageLifecycleWorkflow.hook_events, events, rpc_timeout=RPC_TIMEOUT)
         except (WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+            if isinstance(error.__cause__, asyncio.CancelledError):
+                raise error.__cause__ from None  # the SDK makes an error of it, and the caller would go on
             raise _no_worker(key, "hook_events") from error
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:

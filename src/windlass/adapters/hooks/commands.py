@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from windlass.adapters.hooks.process import Command
+from windlass.adapters.hooks.gate import Command
 
 _INHERITED: Final = ("LANG", "TZ")
 _DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"

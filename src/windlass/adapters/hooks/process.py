@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import FileIO
@@ -16,9 +16,10 @@ from typing import Final
 import structlog
 
 from windlass.adapters.hooks.cancellation import to_the_end
+from windlass.adapters.hooks.gate import Command, Gate, Gates
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import CHUNK, Sink, pump
-from windlass.adapters.hooks.spawn import Spawned, spawn
+from windlass.adapters.hooks.spawn import Spawned
 
 TIMEOUT_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL after a time-out."""
@@ -32,19 +33,6 @@ _LONGEST_PAUSE: Final = 0.1  # seconds; a look reads /proc
 _STUCK: Final = 5.0  # seconds after SIGKILL before the log says that the kernel holds a process
 
 _SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)", 127: " (a program was not found)"}
-
-# The child waits for a line before it becomes the hook, and ends if the worker dies before it has told the guard.
-# The hook's own stdin is at its end from the start. No core dumps: they would hold values.
-_GATE: Final = 'ulimit -c 0; read -r _ || exit 1; exec "$@" </dev/null'
-
-
-@dataclass(frozen=True, kw_only=True)
-class Command:
-    """What to run; ``env`` is the whole environment."""
-
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +53,9 @@ class Ended:
         return f"killed by {signal.Signals(-self.status).name}"
 
 
-async def run_group(command: Command, *, guard: Guard, stdout: Sink, stderr: Sink, time_limit: float) -> Ended:
+async def run_group(
+    command: Command, *, gates: Gates, guard: Guard, stdout: Sink, stderr: Sink, time_limit: float
+) -> Ended:
     """Run ``command`` in a session of its own until it ends or ``time_limit`` seconds are over.
 
     Control returns when no process of the group is alive: after the end of the command, after a time-out, and also
@@ -77,22 +67,13 @@ async def run_group(command: Command, *, guard: Guard, stdout: Sink, stderr: Sin
         TransientError: the guard has just been killed.
     """
     await guard.ensure()
-    async with _pumped(stdout) as out, _pumped(stderr) as err:
-        gate, opener = _pipe()
-        with opener:
-            with gate, out, err:
-                process = spawn(
-                    ("/bin/sh", "-c", _GATE, "sh", *command.argv),
-                    stdin=gate,
-                    stdout=out,
-                    stderr=err,
-                    cwd=command.cwd,
-                    env=command.env,
-                )
-            return await _supervise(process, guard, opener, time_limit)
+    with gates.taken() as gate:
+        async with _pumped(gate.given(gate.stdout), stdout), _pumped(gate.given(gate.stderr), stderr):
+            return await _supervise(gate, command, guard, time_limit)
 
 
-async def _supervise(process: Spawned, guard: Guard, opener: FileIO, time_limit: float) -> Ended:
+async def _supervise(gate: Gate, command: Command, guard: Guard, time_limit: float) -> Ended:
+    process = gate.process
     loop = asyncio.get_running_loop()
     started = loop.time()
     grace = CANCEL_GRACE
@@ -100,7 +81,7 @@ async def _supervise(process: Spawned, guard: Guard, opener: FileIO, time_limit:
     left_behind = False
     try:
         guard.watch(process.pid)
-        opener.write(b"\n")
+        gate.open(command)
         async with asyncio.timeout(time_limit):
             await process.wait()
     except TimeoutError:
@@ -169,26 +150,18 @@ def _is_live_member(stat: Path, group: int) -> bool:
     return member_of == str(group) and state not in "ZX"
 
 
-def _pipe() -> tuple[FileIO, FileIO]:
-    read_end, write_end = os.pipe()
-    return FileIO(read_end, "rb"), FileIO(write_end, "wb")
-
-
 @asynccontextmanager
-async def _pumped(sink: Sink) -> AsyncGenerator[FileIO]:
-    """Give the end of a pipe that a process writes to; what it writes goes to ``sink``."""
+async def _pumped(read_end: FileIO, sink: Sink) -> AsyncGenerator[None]:
+    """Give what a process writes into a pipe to ``sink``."""
     reader = asyncio.StreamReader(limit=CHUNK)
-    read_end, write_end = _pipe()
-    with write_end:
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), read_end
-        )
-        pumping = asyncio.create_task(pump(reader, sink))
-        try:
-            yield write_end
-        finally:
-            write_end.close()
-            await to_the_end(_drain(pumping, transport))
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), read_end
+    )
+    pumping = asyncio.create_task(pump(reader, sink))
+    try:
+        yield
+    finally:
+        await to_the_end(_drain(pumping, transport))
 
 
 async def _drain(pumping: asyncio.Task[None], transport: asyncio.ReadTransport) -> None:

@@ -16,6 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.adapters.hooks.commands import discovery_command, run_command
+from windlass.adapters.hooks.gate import Gates
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines
 from windlass.adapters.hooks.outputs import collect_output, left_by_failure, read_verdict
@@ -61,11 +62,13 @@ class HookRunner:
         self._resources = AsyncExitStack()
         self._folder = folder
         self._guard: Guard | None = None
+        self._gates = Gates()
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._folder = stack.enter_context(claimed_folder(self._root))
             self._guard = await stack.enter_async_context(Guard(self._folder))
+            stack.push_async_callback(self._gates.close)
             self._resources = stack.pop_all()
         return self
 
@@ -98,7 +101,12 @@ class HookRunner:
                     variables={**files.variables, **identity},
                 )
                 ended = await run_group(
-                    command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=run.hook.timeout
+                    command,
+                    gates=self._gates,
+                    guard=self._running_guard(),
+                    stdout=stdout,
+                    stderr=stderr,
+                    time_limit=run.hook.timeout,
                 )
                 if budget.exceeded:
                     log.warning("hook output cut", logged_bytes=MAX_LOGGED)
@@ -134,7 +142,12 @@ class HookRunner:
                     run.root, ENABLED_SCRIPT, home=files.home, worker=self._environment, variables=variables
                 )
                 ended = await run_group(
-                    command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=ENABLED_TIMEOUT
+                    command,
+                    gates=self._gates,
+                    guard=self._running_guard(),
+                    stdout=stdout,
+                    stderr=stderr,
+                    time_limit=ENABLED_TIMEOUT,
                 )
                 if ended.timed_out or ended.status:
                     how = f"no answer within {ENABLED_TIMEOUT:g} s" if ended.timed_out else str(ended)
@@ -156,7 +169,12 @@ class HookRunner:
                 await to_the_end(asyncio.to_thread(folder.mkdir, 0o700))
                 command = discovery_command(root, path, home=folder, worker=self._environment)
                 ended = await run_group(
-                    command, guard=self._running_guard(), stdout=stdout, stderr=stderr, time_limit=DISCOVERY_TIMEOUT
+                    command,
+                    gates=self._gates,
+                    guard=self._running_guard(),
+                    stdout=stdout,
+                    stderr=stderr,
+                    time_limit=DISCOVERY_TIMEOUT,
                 )
         if ended.timed_out:
             raise TransientError(
