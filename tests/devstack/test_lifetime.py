@@ -197,9 +197,30 @@ def test_a_part_that_cannot_start_fails_the_start_with_its_words(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "temporal"
-    broken.write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo 1.5.1 && exit\necho 'no space left' >&2\nexit 7\n")
+    broken.write_text(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo 1.5.1 && exit\necho 'no space left on device' >&2\nexit 7\n"
+    )
     broken.chmod(0o755)
     monkeypatch.setenv("WINDLASS_TOOL_TEMPORAL", str(broken))
-    with pytest.raises(StackError, match=r"(?s)temporal exited with code 7.*no space left"):
+    with pytest.raises(
+        StackError,
+        match=r"(?s)temporal exited with code 7, 3 times in a row: the disk is full\nwhat to do:.*no space left on",
+    ):
         Stack.start(tmp_path / "data", options=StackOptions(kubeconfig=stack.kubeconfig))
     nothing_left(tmp_path / "data")
+
+
+def test_damaged_data_is_called_that(stack: Stack, tmp_path: Path) -> None:
+    options = StackOptions(kubeconfig=stack.kubeconfig)
+    with Stack.start(tmp_path, options=options):
+        pass
+    (tmp_path / "temporal.db-wal").unlink(missing_ok=True)  # it would be written over what is damaged
+    (tmp_path / "temporal.db").write_bytes(b"no database at all" * 1000)
+    with pytest.raises(
+        StackError, match=r"(?s)temporal exited with code .*: its data is damaged\nwhat to do: .*afresh"
+    ):
+        Stack.start(tmp_path, options=options)
+    state = StackState.load(tmp_path)
+    assert state is not None
+    assert state.parts["temporal"].cause == "its data is damaged"
+    nothing_left(tmp_path)

@@ -117,6 +117,7 @@ def status(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
             "version": part.version,
             "uptime": round(time.time() - part.started_at) if running and part.pid else 0,
             "restarts": part.restarts,
+            "cause": part.cause,
         }
         for name, part in state.parts.items()
         if part.phase is not PartPhase.DONE

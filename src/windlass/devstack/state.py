@@ -46,7 +46,8 @@ class PartState:
         started_at: seconds since the epoch of its latest start; 0 before the first.
         ready_after: seconds from its latest start until it was ready; 0 before.
         restarts: how often it died and was started again.
-        last_error: how it died the last time, with the end of its log.
+        last_error: how and why it died the last time, with what to do and the end of its log.
+        cause: why it died the last time, in a few words; empty if that is not known.
     """
 
     phase: PartPhase = PartPhase.WAITING
@@ -57,6 +58,7 @@ class PartState:
     ready_after: float = 0
     restarts: int = 0
     last_error: str = ""
+    cause: str = ""
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Final, TextIO
 
 from windlass.devstack import parts as catalogue
+from windlass.devstack.causes import cause, death
 from windlass.devstack.parts import Part
 from windlass.devstack.plan import Plan
 from windlass.devstack.process import exit_text, spawn, started_ticks, tail
@@ -37,6 +38,7 @@ _MAX_BACKOFF: Final = 10.0
 _STABLE: Final = 30.0  # seconds after which an earlier death counts no more
 _GRACE: Final = 3.0  # seconds between SIGTERM and SIGKILL; all parts keep their data safe either way
 _TAIL: Final = 10  # log lines shown with a death
+_LOOKED_AT: Final = 50  # log lines in which its cause is looked for
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class _Child:
     start_at: float = 0
     backoff: float = _FIRST_BACKOFF
     attempts: int = 0
+    deaths: int = 0
     failed_checks: int = 0
 
 
@@ -148,8 +151,11 @@ class Supervisor:
             child.state.ready_after = round(time.monotonic() - child.started, 2)
             self._say(f"{child.part.name}: done after {child.state.ready_after:.1f} s")
             return True
-        lines = tail(self._plan.log(child.part.name), _TAIL)
-        child.state.last_error = "\n".join([f"{child.part.name} {exit_text(code)}; the end of its log:", *lines])
+        lines = tail(self._plan.log(child.part.name), _LOOKED_AT)
+        child.deaths = child.deaths + 1 if time.monotonic() - child.started <= _STABLE else 1
+        child.state.last_error = death(child.part.name, exit_text(code), code, lines, shown=_TAIL, again=child.deaths)
+        found = cause(code, lines)
+        child.state.cause = found.text if found else ""
         self._say(child.state.last_error)
         if child.state.phase in {PartPhase.READY, PartPhase.UNHEALTHY}:
             child.attempts = 0

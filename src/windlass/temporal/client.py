@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ CONNECT_TIMEOUT: Final = 5.0
 """Seconds until an unreachable server is reported."""
 
 _REFUSED: Final = frozenset({RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED})
+_REFUSED_WORDS: Final = frozenset({"Unauthenticated", "PermissionDenied"})
+_STATUS: Final = re.compile(r"Status \{ code: (\w+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +129,10 @@ async def connect(
     except RPCError as error:
         raise _explained(error, target) from error
     except (RuntimeError, TimeoutError) as error:
-        # The binding reports a failed connect as RuntimeError.
+        # The binding reports a failed connect as RuntimeError; the status of an answer stands in its text only.
+        found = _STATUS.search(str(error))
+        if found is not None and found[1] in _REFUSED_WORDS:
+            raise _refused(target) from error
         raise _unreachable(target, timeout) from error
     return client
 
@@ -139,14 +145,18 @@ def _unreachable(target: TemporalTarget, timeout: float) -> TransientError:
     )
 
 
+def _refused(target: TemporalTarget) -> PermanentError:
+    return PermanentError(
+        Reason.FORBIDDEN,
+        f"Temporal at {target.address} refuses the credentials for namespace {target.namespace!r}",
+        hint="check TEMPORAL_API_KEY or the client certificate",
+        actor=Actor.ADMIN,
+    )
+
+
 def _explained(error: RPCError, target: TemporalTarget) -> WindlassError:
     if error.status in _REFUSED:
-        return PermanentError(
-            Reason.FORBIDDEN,
-            f"Temporal at {target.address} refuses the credentials for namespace {target.namespace!r}",
-            hint="check TEMPORAL_API_KEY or the client certificate",
-            actor=Actor.ADMIN,
-        )
+        return _refused(target)
     if error.status is RPCStatusCode.NOT_FOUND:
         return PermanentError(
             Reason.VALIDATION_FAILED,

@@ -14,7 +14,7 @@ from windlass.adapters.hooks.gate import WAITING, Command, Gate, Gates
 
 
 def command(script: str, cwd: Path, **env: str) -> Command:
-    return Command(argv=("/bin/sh", "-c", script), cwd=cwd, env={"PATH": os.defpath, **env})
+    return Command(argv=("/bin/sh", "-c", script), cwd=cwd, home=cwd, env={"PATH": os.defpath, **env})
 
 
 async def become(gate: Gate, what: Command) -> str:

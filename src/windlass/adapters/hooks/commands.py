@@ -16,7 +16,7 @@ _DEFAULT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 def discovery_command(root: Path, path: str, *, home: Path, worker: Mapping[str, str]) -> Command:
     """Return how to ask the hook at ``path`` below ``root`` for its configuration: ``--config`` only."""
     argv, environment = _call(root, path, home, worker)
-    return Command(argv=(*argv, "--config"), cwd=root / "hooks", env=environment)
+    return Command(argv=(*argv, "--config"), cwd=root / "hooks", home=home, env=environment)
 
 
 def run_command(
@@ -24,7 +24,7 @@ def run_command(
 ) -> Command:
     """Return how to run the hook: no arguments, in the folder of its file (reference: hooks.md section 1)."""
     argv, environment = _call(root, path, home, worker)
-    return Command(argv=argv, cwd=(root / path).parent, env={**environment, **variables})
+    return Command(argv=argv, cwd=(root / path).parent, home=home, env={**environment, **variables})
 
 
 def _call(root: Path, path: str, home: Path, worker: Mapping[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:

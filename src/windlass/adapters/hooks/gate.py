@@ -27,10 +27,11 @@ _FIRST: Final = b"ulimit -c 0\n"  # no core dumps: they would hold values
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """What to run; ``env`` is the whole environment."""
+    """What to run; ``env`` is the whole environment, in which ``home`` stands, a folder of this run alone."""
 
     argv: tuple[str, ...]
     cwd: Path
+    home: Path
     env: Mapping[str, str]
 
 

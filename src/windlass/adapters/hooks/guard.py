@@ -3,8 +3,8 @@
 PR_SET_PDEATHSIG, the usual means, reaches only the process the worker started and not that one's children, is lost
 when that process changes its user, and can only be set between fork and exec, where a threaded Python must not run
 code of its own. The guard reads the groups to watch from a pipe; when the pipe ends, because the worker closed it or
-no longer exists, it kills every group still on the list and removes the worker's folder of run files, which hold
-values and credentials.
+no longer exists, it kills every group still on the list, and what has left its group but still names the worker's
+folder in its environment (`strays`), and removes that folder of run files, which hold values and credentials.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ while read -r verb group; do
   esac
 done
 for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
+for round in 1 2 3 4 5; do
+  found=$(grep -lsF -- "$1/" /proc/[0-9]*/environ)  # its status speaks of files of others as well
+  [ -n "$found" ] || break
+  for file in $found; do file=${file#/proc/}; kill -s KILL "${file%%/*}" 2>/dev/null; done
+done
 rm -rf -- "$1"
 """
 

@@ -20,6 +20,7 @@ from windlass.adapters.hooks.gate import Command, Gate, Gates
 from windlass.adapters.hooks.guard import Guard
 from windlass.adapters.hooks.output import CHUNK, Sink, pump
 from windlass.adapters.hooks.spawn import Spawned
+from windlass.adapters.hooks.strays import kill_strays
 
 TIMEOUT_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL after a time-out."""
@@ -32,6 +33,8 @@ _FIRST_PAUSE: Final = 0.005  # seconds between looks at a group, doubled each ti
 _LONGEST_PAUSE: Final = 0.1  # seconds; a look reads /proc
 _STUCK: Final = 5.0  # seconds after SIGKILL before the log says that the kernel holds a process
 
+_ROUNDS: Final = 100  # looks for processes that have left the group; each kills what the last one's victims began
+
 _SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)", 127: " (a program was not found)"}
 
 
@@ -39,7 +42,7 @@ _SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)"
 class Ended:
     """How a process ended; ``status`` is its exit status, or the signal's number made negative.
 
-    ``duration`` is in seconds; ``left_behind`` says that other processes of its group had to be ended.
+    ``duration`` is in seconds; ``left_behind`` says that other processes that it had started had to be ended.
     """
 
     status: int
@@ -59,8 +62,8 @@ async def run_group(
     """Run ``command`` in a session of its own until it ends or ``time_limit`` seconds are over.
 
     Control returns when no process of the group is alive: after the end of the command, after a time-out, and also
-    when the caller is cancelled. A process that has moved to another session is out of reach, but cannot hold up the
-    return by keeping the pipes open.
+    when the caller is cancelled. Processes that have moved to another session are killed then. One that has put away
+    its environment too is out of reach, but cannot hold up the return by keeping the pipes open.
 
     Raises:
         OSError: the system cannot start another process.
@@ -87,7 +90,7 @@ async def _supervise(gate: Gate, command: Command, guard: Guard, time_limit: flo
     except TimeoutError:
         grace, timed_out = TIMEOUT_GRACE, True
     finally:
-        left_behind = await to_the_end(_end_group(process, guard, grace))
+        left_behind = await to_the_end(_end_group(process, guard, grace, str(command.home)))
     return Ended(
         status=process.returncode or 0,
         duration=loop.time() - started,
@@ -96,8 +99,11 @@ async def _supervise(gate: Gate, command: Command, guard: Guard, time_limit: flo
     )
 
 
-async def _end_group(process: Spawned, guard: Guard, grace: float) -> bool:
-    """End whatever still runs in the group and wait until it is gone; say whether there was anything."""
+async def _end_group(process: Spawned, guard: Guard, grace: float, home: str) -> bool:
+    """End whatever still runs in the group and wait until it is gone; say whether there was anything.
+
+    What has left the group is killed without grace: it has shown that it does not want to be told.
+    """
     group = process.pid
     left_behind = process.returncode is None or _alive(group)
     if left_behind:
@@ -107,6 +113,13 @@ async def _end_group(process: Spawned, guard: Guard, grace: float) -> bool:
             while not await _gone(process, _STUCK):
                 structlog.get_logger().warning("killed process does not end, the kernel holds it", group=group)
                 _send(group, signal.SIGKILL)
+    for _ in range(_ROUNDS):
+        if not kill_strays(home, group):
+            break
+        left_behind = True
+        await asyncio.sleep(0)
+    else:
+        structlog.get_logger().warning("processes that left the hook's group multiply faster than they are killed")
     guard.forget(group)
     return left_behind
 
