@@ -130,9 +130,6 @@ class FakeHelm:
     async def release(self, ref: ReleaseRef) -> Release | None:
         return Release(ref=ref, revision=1, status="deployed") if ref.name in self.objects_of else None
 
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        return self.objects_of.get(ref.name, ())
-
     async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:
         self.upgrades.append(request)
         if self.during is not None:

@@ -88,10 +88,6 @@ class Helm(Protocol):
         """Return the newest stored revision, or None."""
         ...
 
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        """Return the objects in the newest stored revision's manifest; empty if there is no release."""
-        ...
-
     async def manifest(self, ref: ReleaseRef) -> Manifest | None:
         """Return the newest stored revision with its objects, or None."""
         ...

@@ -97,11 +97,6 @@ class HelmClient:
         observed = await self._observe(ref)
         return None if observed.newest is None else _release(ref, observed.newest)
 
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        """Return the objects in the newest stored revision's manifest; empty if there is no release."""
-        observed = await self._observe(ref)
-        return () if observed.newest is None else await self._locate(ref, observed.newest.entries)
-
     async def manifest(self, ref: ReleaseRef) -> Manifest | None:
         """Return the newest stored revision with its objects, or None."""
         newest = (await self._observe(ref)).newest
