@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
 from windlass.activities.repositories import repository_for, with_access
-from windlass.contracts.record import PackageRecord, RecordRef
+from windlass.contracts.record import PackageRecord, RecordRef, ReleasedRecord, RevisionRecord
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.lifecycle import completion_mark
 from windlass.domain.package import Artifact, Package, Source, Values
 from windlass.domain.schema import Schemas, prepare_schemas
 from windlass.domain.values import compute_values
@@ -34,6 +35,17 @@ UPDATE_ATTEMPTS: Final = 4
 
 RECORDS_KEPT: Final = 1000
 """Records kept in memory between the steps of one pass."""
+
+
+def revision_of(artifact: Artifact, record: PackageRecord) -> RevisionRecord:
+    """Return what the release of this content with the settings and patches in ``record`` is made from."""
+    return RevisionRecord(
+        mark=completion_mark(artifact, record.settings_digest),
+        settings=record.settings or {},
+        settings_digest=record.settings_digest,
+        patches=record.patches,
+        config_patches=record.config_patches,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +177,22 @@ class Contents:
                 hint="nothing to do: settings are applied and hooks are run anew",
             )
         return state
+
+    def releasing(
+        self, record: PackageRecord, artifact: Artifact, values: Values, keep: Collection[str]
+    ) -> PackageRecord:
+        """Return ``record`` that says what is released next.
+
+        Written down before the attempt: a half-made release must be found even if all else is lost. What it is made
+        from is kept with the revisions whose marks are in ``keep``: it may prove good, and then be gone back to.
+        """
+        released = ReleasedRecord(digest=self.release_digest(artifact, values), artifact=artifact)
+        kept = record.with_revision(revision_of(artifact, record), keep=keep)
+        return kept.model_copy(update={"released": released})
+
+    def release_digest(self, artifact: Artifact, values: Values) -> str:
+        """Return the digest of what a release is made from."""
+        return content_digest({"content": artifact.digest, "values": values}, self._digest_key)
 
     def values(self, content: Content, record: PackageRecord) -> Values:
         """Return the merged values that follow from the applied settings and the hooks' patches."""

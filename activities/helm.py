@@ -7,19 +7,16 @@ from dataclasses import asdict
 
 from temporalio import activity
 
-from windlass.activities.content import Content, Contents
+from windlass.activities.content import Content, Contents, revision_of
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.progress import ProgressReporter
 from windlass.contracts.objects import PackageObject
-from windlass.contracts.record import PackageRecord, ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.chart_schema import check_chart
-from windlass.domain.digests import content_digest
 from windlass.domain.errors import Actor
 from windlass.domain.ids import release_name
-from windlass.domain.lifecycle import completion_mark
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import VALUES_ROOT, release_values
@@ -47,7 +44,6 @@ class HelmActivities:
         readiness: Readiness,
         contents: Contents,
         clock: Clock,
-        digest_key: bytes,
     ) -> None:
         self._kube = kube
         self._objects = objects
@@ -55,7 +51,6 @@ class HelmActivities:
         self._readiness = readiness
         self._contents = contents
         self._clock = clock
-        self._digest_key = digest_key
 
     @activity.defn(name="helm.upgrade_release")
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
@@ -72,7 +67,7 @@ class HelmActivities:
                     request.key,
                     request.uid,
                     state.ref,
-                    lambda record: record.with_revision(_revision(request, record), keep=request.keep),
+                    lambda record: record.with_revision(revision_of(request.artifact, record), keep=request.keep),
                 )
                 return ReleaseResult(action="none", values=digest, record=state.ref)
             if content.schemas.helm is not None:
@@ -83,15 +78,11 @@ class HelmActivities:
                 found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=values)
                 raise_if_invalid(found)
             wanted = self._wanted(request, content, values)
-            # Written down before the attempt: a half-made release must be found even if all else is lost.
-            released = ReleasedRecord(digest=wanted.digest, artifact=request.artifact)
             state = await self._contents.update(
                 request.key,
                 request.uid,
                 state.ref,
-                lambda record: record.with_revision(_revision(request, record), keep=request.keep).model_copy(
-                    update={"released": released}
-                ),
+                lambda record: self._contents.releasing(record, request.artifact, values, request.keep),
             )
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)
@@ -114,20 +105,27 @@ class HelmActivities:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
             beat.details = "uninstalling"
             state = await self._contents.state(request.key, request.uid, request.record)
-            # Helm forgets the objects with the release: written down first, a repeated attempt still awaits them.
-            known = await self._helm.objects(ref)
-            leaving = tuple(asdict(one) for one in known) or state.record.leaving
-            state = await self._contents.save(request.key, state, state.record.model_copy(update={"leaving": leaving}))
-            await self._helm.uninstall(ref)
+
+            async def write_down(objects: tuple[ObjectRef, ...]) -> None:
+                # Helm forgets the objects with the release: written down first, a repeated attempt still awaits them.
+                nonlocal state
+                if objects:
+                    leaving = tuple(asdict(one) for one in objects)
+                    record = state.record.model_copy(update={"leaving": leaving})
+                    state = await self._contents.save(request.key, state, record)
+
+            await self._helm.uninstall(ref, told=write_down)
+            leaving = state.record.leaving
             objects = await self._not_kept([ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
             try:
                 await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
             finally:
                 await reporter.clear()
-            state = await self._contents.save(
-                request.key, state, state.record.model_copy(update={"leaving": (), "released": None})
-            )
+            if not request.last:
+                state = await self._contents.save(
+                    request.key, state, state.record.model_copy(update={"leaving": (), "released": None})
+                )
         return UninstallResult(objects=len(leaving), record=state.ref)
 
     async def _not_kept(self, refs: list[ObjectRef]) -> list[ObjectRef]:
@@ -148,7 +146,7 @@ class HelmActivities:
             chart=content.root,
             chart_has_hooks=content.package.chart_has_hooks,
             values=release_values(content.package, values),
-            digest=content_digest({"content": request.artifact.digest, "values": values}, self._digest_key),
+            digest=self._contents.release_digest(request.artifact, values),
         )
 
     async def _wait(self, request: ReleaseRequest, package: PackageObject, outcome: ReleaseOutcome, beat: Beat) -> bool:
@@ -164,13 +162,3 @@ class HelmActivities:
             )
         finally:
             await reporter.clear()
-
-
-def _revision(request: ReleaseRequest, record: PackageRecord) -> RevisionRecord:
-    return RevisionRecord(
-        mark=completion_mark(request.artifact, record.settings_digest),
-        settings=record.settings or {},
-        settings_digest=record.settings_digest,
-        patches=record.patches,
-        config_patches=record.config_patches,
-    )

@@ -85,15 +85,10 @@ class PackageActivities:
 
     @activity.defn(name="package.install")
     async def install(self, request: InstallRequest) -> RecordResult:
-        """Switch the package to the content, and write down that this is its content now."""
+        """Switch the package to the content; the settings that are applied to it next are written down with it."""
         await self._contents.ensure(request.artifact)
         await self._packages.install(request.key.package_id, request.artifact.digest)
-        state = await self._contents.state(request.key, request.uid, request.record)
-        record = state.record.model_copy(update={"artifact": request.artifact})
-        if state.record.artifact != request.artifact:
-            # Patches are values that the old version's hooks worked out: the new version's hooks run anew.
-            record = record.model_copy(update={"patches": (), "config_patches": (), "watched": None})
-        return RecordResult(record=(await self._contents.save(request.key, state, record)).ref)
+        return RecordResult(record=request.record)
 
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:

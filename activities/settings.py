@@ -16,7 +16,7 @@ from windlass.domain.chart_schema import check_chart
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.hooks import config_values_file, values_file
 from windlass.domain.ids import PackageKey, record_name
-from windlass.domain.package import ENABLED_SCRIPT, Values
+from windlass.domain.package import ENABLED_SCRIPT, Artifact, Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import VALUES_ROOT, check_settings
 from windlass.ports.hooks import EnabledRun, EnabledScripts
@@ -81,7 +81,7 @@ class SettingsActivities:
         self, request: SettingsRequest, content: Content, state: State, applied: dict[str, Any], concealed: Values
     ) -> SettingsResult:
         """Store what is applied, unless the values that follow from it are not valid; never show ``concealed``."""
-        wanted = state.record.model_copy(update=applied)
+        wanted = state.record.with_artifact(request.artifact).model_copy(update=applied)
         values = self._contents.values(content, wanted)
         if content.schemas.values is not None:
             found = validate(values, content.schemas.values, root=VALUES_ROOT, concealed=values)
@@ -92,9 +92,15 @@ class SettingsActivities:
             found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=concealed)
             raise_if_invalid(found)
         disabled = await self._disabled(request.key, content, wanted, values)
-        saved = await self._contents.update(
-            request.key, request.uid, state.ref, lambda record: record.model_copy(update=applied)
-        )
+
+        def change(record: PackageRecord) -> PackageRecord:
+            record = record.with_artifact(request.artifact).model_copy(update=applied)
+            if not _release_follows(content, record, request.artifact):
+                return record
+            values = self._contents.values(content, record)
+            return self._contents.releasing(record, request.artifact, values, request.keep)
+
+        saved = await self._contents.update(request.key, request.uid, state.ref, change)
         values = self._contents.values(content, saved.record)
         return SettingsResult(
             settings=saved.record.settings_digest,
@@ -117,3 +123,13 @@ class SettingsActivities:
         )
         verdict = await self._scripts.ask(run)
         return "" if verdict.enabled else verdict.reason or f"the script {ENABLED_SCRIPT!r} says so"
+
+
+def _release_follows(content: Content, record: PackageRecord, artifact: Artifact) -> bool:
+    """Say whether what is released next is known now, so that one write tells of settings and release.
+
+    Not where hooks may change the values, and not over the release of another content: until that is replaced, it is
+    what a removal would have to take away.
+    """
+    package, released = content.package, record.released
+    return package.has_chart and not package.hook_files and (released is None or released.artifact == artifact)

@@ -88,7 +88,6 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         readiness=adapters.readiness,
         contents=adapters.contents,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
     )
     runs = HookRuns(
         hooks=adapters.hooks,

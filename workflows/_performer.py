@@ -33,8 +33,8 @@ with workflow.unsafe.imports_passed_through():
     )
     from windlass.domain.drift import held
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load
-    from windlass.domain.package import Artifact, Hook
+    from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load, hook_at
+    from windlass.domain.package import Artifact, Binding, Hook
     from windlass.domain.transitions import Result
 
 WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
@@ -103,7 +103,14 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
         case Step.UNINSTALL_RELEASE:
             gone = await workflow.execute_activity_method(
                 HelmActivities.uninstall_release,
-                UninstallRequest(key=key, uid=progress.owner, record=state.record),
+                UninstallRequest(
+                    key=key,
+                    uid=progress.owner,
+                    record=state.record,
+                    last=progress.removing
+                    and progress.loaded is not None
+                    and hook_at(progress.loaded, Binding.AFTER_DELETE_HELM, 0) is None,
+                ),
                 summary="uninstall and wait until the objects are gone",
                 **in_pool(HELM_CHANGE, key, state, "helm"),
             )
@@ -149,6 +156,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         restore=target.mark if target else "",
         settings=state.desired.settings,
+        keep=tuple(good.mark for good in state.control.good),
     )
     applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
     return Performed(

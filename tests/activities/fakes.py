@@ -23,7 +23,7 @@ from windlass.domain.package import Artifact, Binding, Definition, Hook, Package
 from windlass.domain.patch_operations import Bounds
 from windlass.domain.readiness import Progress
 from windlass.ports.events import EventNote
-from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
 from windlass.ports.kube import Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
@@ -130,9 +130,6 @@ class FakeHelm:
     async def release(self, ref: ReleaseRef) -> Release | None:
         return Release(ref=ref, revision=1, status="deployed") if ref.name in self.objects_of else None
 
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        return self.objects_of.get(ref.name, ())
-
     async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:
         self.upgrades.append(request)
         if self.during is not None:
@@ -145,7 +142,9 @@ class FakeHelm:
             objects=(DEPLOYMENT,),
         )
 
-    async def uninstall(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
+        if told is not None and ref.name in self.objects_of:
+            await told(self.objects_of[ref.name])
         self.uninstalled.append(ref.name)
         return self.objects_of.pop(ref.name, ())
 

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, DIGEST_KEY, KEY, OWN, Bench, package
+from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, KEY, OWN, Bench, package
 
 from support.fake_kube import FakeKube
 from windlass.activities.helm import KEEP, HelmActivities
@@ -22,7 +22,6 @@ def activities(bench: Bench) -> HelmActivities:
         readiness=bench.readiness,
         contents=bench.contents,
         clock=bench.clock,
-        digest_key=DIGEST_KEY,
     )
 
 
@@ -183,6 +182,18 @@ async def test_a_repeated_attempt_awaits_what_the_first_one_left() -> None:
     await uninstall(bench)
     assert bench.readiness.gone == [DEPLOYMENT]
     assert bench.records.record.leaving == ()
+
+
+async def test_what_is_dropped_next_is_not_written_once_more() -> None:
+    bench = Bench()
+    ref = bench.records.put(released=ReleasedRecord(digest="x", artifact=ARTIFACT))
+    bench.helm.objects_of["prod.web"] = (DEPLOYMENT,)
+    before = bench.records.saves
+    request = UninstallRequest(key=KEY, uid="u1", record=ref, last=True)
+    found = await bench.run(activities(bench).uninstall_release, request)
+    assert (found.objects, bench.helm.objects_of) == (1, {})
+    assert bench.records.saves == before + 1
+    assert bench.records.record.leaving == (asdict(DEPLOYMENT),)
 
 
 async def test_no_release_is_gone_already() -> None:

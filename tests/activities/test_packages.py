@@ -9,7 +9,7 @@ from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
-from windlass.contracts.record import RevisionRecord
+from windlass.contracts.record import ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import (
     DownloadRequest,
     FinalizerRequest,
@@ -119,41 +119,11 @@ async def test_a_repository_that_is_missing_may_still_come() -> None:
     assert "'shelf'" in str(refused.value)
 
 
-async def test_install_switches_and_writes_down_what_to() -> None:
+async def test_install_switches_and_leaves_the_record_to_the_settings() -> None:
     bench = Bench()
     result = await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT))
     assert bench.packages.installed == {"prod.web": ARTIFACT.digest}
-    assert bench.records.record.artifact == ARTIFACT
-    assert result.record == bench.records.stored[KEY][1]
-
-
-@pytest.mark.parametrize(("digest", "kept"), [(ARTIFACT.digest, True), ("sha256:0", False)])
-async def test_values_that_hooks_worked_out_end_with_their_version(digest: str, kept: bool) -> None:
-    bench = Bench()
-    patch = {"op": "add", "path": "/web/x", "value": 1}
-    ref = bench.records.put(artifact=Artifact(source=SOURCE, digest=digest), patches=(patch,))
-    await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT, record=ref))
-    assert bench.records.record.patches == ((patch,) if kept else ())
-
-
-async def test_the_record_of_an_earlier_life_lends_its_content_and_no_values() -> None:
-    bench = Bench()
-    patch = {"op": "add", "path": "/web/x", "value": 1}
-    bench.records.put(uid="an-earlier-one", artifact=ARTIFACT, patches=(patch,), settings={"port": 1})
-    await bench.run(activities(bench).install, InstallRequest(key=KEY, uid="u1", artifact=ARTIFACT))
-    assert (bench.records.record.uid, bench.records.record.patches, bench.records.record.settings) == ("u1", (), None)
-
-
-async def test_a_record_that_somebody_else_wrote_meanwhile_is_not_overwritten() -> None:
-    bench = Bench()
-    known = bench.records.put(artifact=ARTIFACT)
-    bench.contents._stored[KEY] = (bench.records.record, known)
-    bench.records.put(artifact=ARTIFACT, settings={"port": 9})
-    request = InstallRequest(key=KEY, uid="u1", artifact=Artifact(source=SOURCE, digest="sha256:2"), record=known)
-    with pytest.raises(TransientError) as refused:
-        await bench.run(activities(bench).install, request)
-    assert refused.value.reason is Reason.API_CONFLICT
-    assert bench.records.record.settings == {"port": 9}
+    assert (result.record, bench.records.stored) == (None, {})
 
 
 async def test_hooks_are_asked_once_for_each_content() -> None:
@@ -175,6 +145,53 @@ async def apply(bench: Bench, **spec: Any) -> Any:
     ref = bench.records.stored[KEY][1] if KEY in bench.records.stored else None
     request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, record=ref)
     return await bench.run(settings(bench).apply_settings, request)
+
+
+async def test_settings_content_and_release_are_one_write() -> None:
+    bench = Bench()
+    applied = await apply(bench, settings={"port": 1})
+    record = bench.records.record
+    assert (bench.records.saves, record.artifact, record.settings) == (1, ARTIFACT, {"port": 1})
+    assert record.released is not None
+    assert record.released.artifact == ARTIFACT
+    assert [one.settings for one in record.revisions] == [{"port": 1}]
+    assert applied.record == bench.records.stored[KEY][1]
+
+
+async def test_a_release_that_hooks_come_before_is_not_foretold() -> None:
+    bench = Bench()
+    bench.packages.package = package(hook_files=("hooks/a",))
+    await apply(bench, settings={"port": 1})
+    assert (bench.records.record.released, bench.records.record.revisions) == (None, ())
+
+
+async def test_the_release_of_another_content_stays_until_it_is_replaced() -> None:
+    bench = Bench()
+    uid = bench.application()["metadata"]["uid"]
+    old = ReleasedRecord(digest="d", artifact=Artifact(source=SOURCE, digest="sha256:0"))
+    bench.records.put(uid=uid, artifact=old.artifact, released=old)
+    await apply(bench, settings={"port": 1})
+    assert (bench.records.record.artifact, bench.records.record.released) == (ARTIFACT, old)
+
+
+@pytest.mark.parametrize(("digest", "kept"), [(ARTIFACT.digest, True), ("sha256:0", False)])
+async def test_values_that_hooks_worked_out_end_with_their_version(digest: str, kept: bool) -> None:
+    bench = Bench()
+    uid = bench.application()["metadata"]["uid"]
+    patch = {"op": "add", "path": "/web/x", "value": 1}
+    bench.records.put(uid=uid, artifact=Artifact(source=SOURCE, digest=digest), patches=(patch,))
+    await apply(bench)
+    assert bench.records.record.patches == ((patch,) if kept else ())
+
+
+async def test_the_record_of_an_earlier_life_lends_no_values() -> None:
+    bench = Bench()
+    patch = {"op": "add", "path": "/web/x", "value": 1}
+    bench.records.put(uid="an-earlier-one", artifact=ARTIFACT, patches=(patch,), settings={"port": 1})
+    await apply(bench, settings={"port": 2})
+    record = bench.records.record
+    assert record.uid != "an-earlier-one"
+    assert (record.patches, record.settings) == ((), {"port": 2})
 
 
 async def test_settings_are_applied_and_kept() -> None:

@@ -123,6 +123,16 @@ class PackageRecord(WireModel):
     leaving: tuple[dict[str, str], ...] = ()
     revisions: tuple[RevisionRecord, ...] = ()
 
+    def with_artifact(self, artifact: Artifact) -> Self:
+        """Return a copy for this content; patches are values that the old content's hooks worked out, and end with it.
+
+        The new content's hooks run anew.
+        """
+        if self.artifact == artifact:
+            return self
+        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None}
+        return self.model_copy(update=update)
+
     def revision(self, mark: str) -> RevisionRecord | None:
         """Return what the release with this mark was made from, None if it is not (or no longer) kept."""
         return next((one for one in self.revisions if one.mark == mark), None)

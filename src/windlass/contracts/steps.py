@@ -118,7 +118,7 @@ class SettingsRequest(WireModel):
 
     ``restore`` is the mark of the good release whose settings are applied instead of the object's; empty: the object's.
     ``settings`` is the digest of the object's settings as last observed: a worker that has just seen them does not read
-    them again.
+    them again. ``keep`` are the marks of the good releases, as in `ReleaseRequest`.
     """
 
     key: PackageKey
@@ -127,6 +127,7 @@ class SettingsRequest(WireModel):
     record: RecordRef | None = None
     restore: str = ""
     settings: str = ""
+    keep: tuple[str, ...] = ()
 
 
 class SettingsResult(WireModel):
@@ -274,11 +275,15 @@ class DriftResult(WireModel):
 
 
 class UninstallRequest(WireModel):
-    """Take the release away and wait until its objects are gone."""
+    """Take the release away and wait until its objects are gone.
+
+    ``last`` says that nothing but the clean-up follows, which drops the record: that is not written once more.
+    """
 
     key: PackageKey
     uid: str = ""
     record: RecordRef | None = None
+    last: bool = False
 
 
 class UninstallResult(WireModel):

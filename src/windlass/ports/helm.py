@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -77,15 +77,15 @@ class ReleaseOutcome:
     objects: tuple[ObjectRef, ...] = ()
 
 
+type Told = Callable[[tuple[ObjectRef, ...]], Awaitable[None]]
+"""Is told of the objects of a release."""
+
+
 class Helm(Protocol):
     """Helm releases. The stored release is read before anything is done; nothing waits for readiness here."""
 
     async def release(self, ref: ReleaseRef) -> Release | None:
         """Return the newest stored revision, or None."""
-        ...
-
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        """Return the objects in the newest stored revision's manifest; empty if there is no release."""
         ...
 
     async def manifest(self, ref: ReleaseRef) -> Manifest | None:
@@ -105,6 +105,12 @@ class Helm(Protocol):
         """
         ...
 
-    async def uninstall(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        """Delete the release; return the objects it had so that the caller can wait for them. Absent is fine."""
+    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
+        """Delete the release; return the objects it had so that the caller can wait for them. Absent is fine.
+
+        Args:
+            ref: the release.
+            told: gets all objects of the release before the first is deleted: Helm forgets them with it. Not called
+                if there is no release; what it raises keeps the release as it is.
+        """
         ...

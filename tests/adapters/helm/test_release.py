@@ -33,7 +33,7 @@ async def test_reads_back_what_is_stored(
     helm: HelmClient, ref: ReleaseRef, chart: Charts, request_for: Requests, cluster: Cluster
 ) -> None:
     assert await helm.release(ref) is None
-    assert await helm.objects(ref) == ()
+    assert await helm.manifest(ref) is None
     await helm.upgrade(request_for(chart(config_map("a")), value="1"))
 
     release = await helm.release(ref)
@@ -41,7 +41,9 @@ async def test_reads_back_what_is_stored(
     assert release is not None
     assert (release.revision, release.status, release.applied) == (1, "deployed", FIRST)
     assert (release.chart, release.chart_version) == ("web", "1.10.0")
-    assert await helm.objects(ref) == (cluster.ref("a"),)
+    stored = await helm.manifest(ref)
+    assert stored is not None
+    assert list(stored.objects) == [cluster.ref("a")]
 
 
 async def test_unchanged_means_no_helm_operation_at_all(

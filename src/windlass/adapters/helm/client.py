@@ -24,7 +24,7 @@ from windlass.adapters.helm.storage import Storage
 from windlass.domain import releases
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.releases import Heal, Operation, Plan, Revision
-from windlass.ports.helm import Manifest, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest
+from windlass.ports.helm import Manifest, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.kube import Kube, ObjectRef
 
 POOL_SIZE: Final = 4
@@ -96,11 +96,6 @@ class HelmClient:
         """Return the newest stored revision, or None."""
         observed = await self._observe(ref)
         return None if observed.newest is None else _release(ref, observed.newest)
-
-    async def objects(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
-        """Return the objects in the newest stored revision's manifest; empty if there is no release."""
-        observed = await self._observe(ref)
-        return () if observed.newest is None else await self._locate(ref, observed.newest.entries)
 
     async def manifest(self, ref: ReleaseRef) -> Manifest | None:
         """Return the newest stored revision with its objects, or None."""
@@ -223,16 +218,19 @@ class HelmClient:
 
     # -- uninstalling ----------------------------------------------------------------------------------------------
 
-    async def uninstall(self, ref: ReleaseRef) -> tuple[ObjectRef, ...]:
+    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
         """Delete the release and what unfinished revisions left; return the objects to wait for.
 
-        Objects that the chart tells Helm to keep are not among them. Absent is fine.
+        Objects that the chart tells Helm to keep are not among them. Absent is fine. See `ports.Helm` for ``told``.
 
         Raises:
             TransientError, PermanentError: with Helm's text.
         """
         async with self._lock(ref):
-            return await self._remove(ref, await self._observe(ref))
+            observed = await self._observe(ref)
+            if told is not None and observed.newest is not None:
+                await told(await self._locate(ref, observed.newest.entries))
+            return await self._remove(ref, observed)
 
     async def _remove(self, ref: ReleaseRef, observed: _Observed) -> tuple[ObjectRef, ...]:
         newest = observed.newest
