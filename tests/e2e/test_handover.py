@@ -13,30 +13,13 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
-from support.installation import CONFIG_MAP, GREETING, Installation, installed, write_package
+from support.installation import CONFIG_MAP, GREETING, ROLLOUT, STUCK, Installation, installed, write_package
 from support.running import application_ref, keep, packages, revisions, running
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
 
 EVENTS = 30
-
-ROLLOUT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name | replace "." "-" }}
-spec:
-  selector:
-    matchLabels: {app: {{ .Release.Name }}}
-  template:
-    metadata:
-      labels: {app: {{ .Release.Name }}}
-      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
-    spec:
-      containers: [{name: main, image: example.invalid/none}]
-"""
-STUCK = {"stuck": {"type": "boolean", "default": False}}
 
 
 @pytest.fixture

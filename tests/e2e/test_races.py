@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_greeter, write_package
+from support.installation import (
+    CONFIG_MAP,
+    GREETING,
+    ROLLOUT,
+    STUCK,
+    Installation,
+    condition,
+    write_greeter,
+    write_package,
+)
 from support.running import application_ref, keep, packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
@@ -19,23 +28,6 @@ from windlass.ports.kube import Object
 SUPERSEDED_SECONDS = 10.0
 """Seconds in which a wait that would last ten minutes makes way for what is wanted now."""
 
-# A Deployment whose pods, with `stuck: true`, never become ready.
-ROLLOUT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name | replace "." "-" }}
-spec:
-  selector:
-    matchLabels: {app: {{ .Release.Name }}}
-  template:
-    metadata:
-      labels: {app: {{ .Release.Name }}}
-      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
-    spec:
-      containers: [{name: main, image: example.invalid/none}]
-"""
-STUCK = {"stuck": {"type": "boolean", "default": False}}
 
 # Says when it begins and ends, and waits meanwhile for as long as a file is there.
 HELD = """\

@@ -356,6 +356,25 @@ data:
 
 GREETING = {"greeting": {"type": "string", "default": "hello", "maxLength": 20}}
 
+ROLLOUT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name | replace "." "-" }}
+spec:
+  selector:
+    matchLabels: {app: {{ .Release.Name }}}
+  template:
+    metadata:
+      labels: {app: {{ .Release.Name }}}
+      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
+    spec:
+      containers: [{name: main, image: example.invalid/none}]
+"""
+"""A Deployment whose pods, with `stuck: true`, never become ready."""
+
+STUCK = {"stuck": {"type": "boolean", "default": False}}
+
 
 def write_greeter(repository: Path, *versions: str, **more: Any) -> None:
     """Write versions of a package ``greeter`` whose ConfigMap shows version and greeting."""
