@@ -59,7 +59,7 @@ def reaching(command: Callable[..., None]) -> Callable[..., None]:
 
     others = [parameter for parameter in own.parameters.values() if parameter.name != "reach"]
     # Typer makes the command line from the signature.
-    taking.__signature__ = own.replace(parameters=[*others, *options.values()])  # pyright: ignore[reportFunctionMemberAccess]  # read by inspect
+    taking.__signature__ = own.replace(parameters=[*others, *options.values()])  # pyright: ignore[reportAttributeAccessIssue]  # read by inspect
     return taking
 
 
