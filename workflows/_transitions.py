@@ -64,6 +64,8 @@ def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detai
 
 def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
     """Return ``state`` after a look at the object: what is wanted now, and what that does to a failure."""
+    if not state.progress.owner and state.desired.exists and state.desired.uid != found.desired.uid:
+        state = _of_another_life(state, now)
     before = state
     control = policy.renewed(before.control, before.desired, found.desired)
     event = classify(before.wanted, policy.effective(found.desired, control))
@@ -116,6 +118,17 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     )
 
 
+def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
+    # The object that was taken over from an earlier workflow was replaced before this one adopted it: what people said
+    # of it, and what its runs have shown, is not true of the next. What lies in the cluster and on disk stays known.
+    progress = replace(state.progress, completed="")
+    return state.model_copy(update=_fresh(now) | {"progress": progress, "version": "", "release": None})
+
+
+def _fresh(now: float) -> dict[str, object]:
+    return {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": (), "control": Control()}
+
+
 def folded(
     state: LifecycleState, step: Next, started: LifecycleState, performed: Performed, now: float
 ) -> tuple[LifecycleState, bool]:
@@ -147,7 +160,7 @@ def _after(
 ) -> tuple[LifecycleState, bool]:
     """Return what the end of this very step does to the rest of the state."""
     result = performed.result
-    fresh = {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": (), "control": Control()}
+    fresh = _fresh(now)
     match step.step:
         case Step.ADOPT if started.progress.owner:
             return state.model_copy(update=fresh), False

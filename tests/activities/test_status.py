@@ -119,7 +119,7 @@ async def test_a_heartbeat_goes_out_within_the_interval_and_carries_what_is_bein
     async def work(text: str) -> None:
         async with heartbeating() as beat:
             beat.details = text
-            await eventually(lambda: beats, 20)
+            await eventually(lambda: beats)
 
     await bench.environment.run(work, "applying")
     assert beats[0] == "applying"

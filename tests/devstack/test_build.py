@@ -147,7 +147,7 @@ def test_an_interrupted_build_stops_the_compiler_and_goes_on_the_next_time(tmp_p
     machine = install_go(tmp_path, behaviour=f"echo $$ > {tmp_path}/pid; exec sleep 60")
     command = [sys.executable, "-m", "windlass.devstack"]
     with subprocess.Popen(command, env=machine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as building:
-        compiler = int(eventually_sync((tmp_path / "pid").read_text, 20, what="the compiler runs"))
+        compiler = int(eventually_sync((tmp_path / "pid").read_text, what="the compiler runs"))
         building.send_signal(signal.SIGINT)
         _, errors = building.communicate(timeout=20)
     assert building.returncode == 130

@@ -67,9 +67,9 @@ def ready(data_dir: Path) -> bool:
 
 
 def nothing_left(data_dir: Path) -> None:
-    eventually_sync(lambda: not processes_of(data_dir), 10, what=f"no process of {data_dir}")
+    eventually_sync(lambda: not processes_of(data_dir), what=f"no process of {data_dir}")
     # A process that is being killed has no command line any more while it still holds its lock.
-    eventually_sync(lambda: not is_running(data_dir), 10, what=f"the lock of {data_dir} is free")
+    eventually_sync(lambda: not is_running(data_dir), what=f"the lock of {data_dir} is free")
 
 
 async def test_killed_with_its_whole_state_kept(stack: Stack, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def kill_part(data_dir: Path, name: str) -> None:
         part = stack.state.parts[name]
         return part.phase == "ready" and part.pid != before
 
-    eventually_sync(back, 20, what=f"{name} is back")
+    eventually_sync(back, what=f"{name} is back")
 
 
 def test_up_stops_in_order_on_ctrl_c(stack: Stack, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_stuck_rollout_stays_stuck_beside_a_ready_one(stack: Stack, namespace:
         )
         return states if len(states) == 2 and all(phase == "Running" for phase, _ in states) else None
 
-    assert eventually_sync(phases, 20) == [("Running", False), ("Running", True)]
+    assert eventually_sync(phases) == [("Running", False), ("Running", True)]
     assert get(stack, "deployment/x", "-n", namespace)["status"]["updatedReplicas"] == 1
 
 

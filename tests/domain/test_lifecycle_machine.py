@@ -186,6 +186,7 @@ class Lifecycle(RuleBasedStateMachine):
         before, self.seen = self.seen, self.object
         if not self.observed:
             self.observed, before = True, self.seen
+            self.restore()
         was_wanted = effective(before, self.control)
         self.control = renewed(self.control, before, self.seen)
         event = classify(was_wanted, self.wanted)
@@ -296,18 +297,20 @@ class Lifecycle(RuleBasedStateMachine):
         self.lose()
 
     def lose(self) -> None:
-        uid, mark, control = self.completed
-        self.control = control if self.object.uid == uid else Control()
+        self.control = Control()
         self.strikes: tuple[str, int] | None = None  # label of the failed step, how often in a row
-        self.progress = Progress(
-            artifact=self.recorded,
-            released=self.released,
-            completed=mark if self.object.uid == uid else "",
-        )
+        self.progress = Progress()
         self.seen = Desired()
         self.observed = False
         self.running: Running | None = None
         self.farewells = 0
+
+    def restore(self) -> None:
+        """Take over what outlived a crash; what stands in a status is known once its object was seen."""
+        uid, mark, control = self.completed
+        mine = self.object.exists and self.object.uid == uid
+        self.control = control if mine else Control()
+        self.progress = Progress(artifact=self.recorded, released=self.released, completed=mark if mine else "")
 
     @rule(steps=st.integers(1, 16), looking=st.booleans())
     def proceed(self, steps: int, looking: bool) -> None:

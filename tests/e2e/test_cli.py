@@ -202,7 +202,7 @@ async def test_describe_tells_release_objects_conditions_and_events(installation
         )
 
     # Events are written beside the status, a moment later at times.
-    await eventually(told, 20, every=0.5)
+    await eventually(told, every=0.5)
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ async def test_deleted_objects_are_back(installation: Installation, tmp_path: Pa
             return await installation.kube.get(ref) is not None
 
         await installation.kube.delete(ref)
-        await eventually(watched, 30, what=f"{ref} is back")
+        await eventually(watched, what=f"{ref} is back")
     await installation.ready("one")
     assert await revisions(installation, "one") == ["superseded", "deployed"]
     assert "DriftDetected" in {one["reason"] for one in await events(installation, "one")}
@@ -149,7 +149,7 @@ async def test_changes_are_told_of(installation: Installation, tmp_path: Path) -
         assert obj is not None
         return obj if "Secret /data/password changed" in paths(obj) else None
 
-    obj = await eventually(both, 40)
+    obj = await eventually(both)
     assert obj is not None
     assert "canary" not in str(obj)
     assert await revisions(installation, "web") == ["deployed"]
@@ -173,7 +173,7 @@ async def test_changes_are_put_back(installation: Installation, tmp_path: Path) 
     async def back() -> bool:
         return (await shown(installation, "one"))["greeting"] == "hello"
 
-    await eventually(back, 40, what="the greeting is put back")
+    await eventually(back, what="the greeting is put back")
     assert await shown(installation, "one") == {"greeting": "hello", "version": "9", "more": "x"}
     assert await revisions(installation, "one") == ["deployed"], "a changed field takes no release"
     obj = await in_sync(installation, "one", "DriftCorrected")
@@ -231,5 +231,5 @@ async def test_nothing_is_put_back_in_maintenance_or_while_paused(installation: 
     async def back() -> bool:
         return bool(await shown(installation, "one")) and bool(await shown(installation, "two"))
 
-    await eventually(back, 40, what="both are back")
+    await eventually(back, what="both are back")
     assert await installation.kube.get(config_map(installation, "off")) is None

@@ -97,7 +97,7 @@ async def test_values_that_an_event_changes_are_released(installation: Installat
     async def greeted() -> bool:
         return (await shown(installation, "releases"))["greeting"] == "hey"
 
-    await eventually(greeted, 30, what="the event's value is released")
+    await eventually(greeted, what="the event's value is released")
     await installation.ready("releases")
     await keep(installation, "releases", "values-changed-by-an-event")
 
@@ -166,7 +166,7 @@ async def test_a_filter_that_loops_is_ended_and_reported_and_the_rest_goes_on(
     async def reported() -> bool:
         return any("l-bad is left out" in one["note"] for one in await events(installation, "loops"))
 
-    await eventually(reported, 30, what="an Event about the object")
+    await eventually(reported, what="an Event about the object")
     await put(installation, "l-bad", "looped", x="2")
     assert (await journal.told("Added", "l-bad"))["filterResult"] == "2"
 

@@ -83,4 +83,4 @@ async def test_the_whole_story(installation: Installation) -> None:
     async def nothing_left() -> bool:
         return not await left()
 
-    await eventually(nothing_left, 20, what="what packages and hooks made is gone")
+    await eventually(nothing_left, what="what packages and hooks made is gone")

@@ -13,30 +13,13 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
-from support.installation import CONFIG_MAP, GREETING, Installation, installed, write_package
+from support.installation import CONFIG_MAP, GREETING, ROLLOUT, STUCK, Installation, installed, write_package
 from support.running import application_ref, keep, packages, revisions, running
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
 
 EVENTS = 30
-
-ROLLOUT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name | replace "." "-" }}
-spec:
-  selector:
-    matchLabels: {app: {{ .Release.Name }}}
-  template:
-    metadata:
-      labels: {app: {{ .Release.Name }}}
-      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
-    spec:
-      containers: [{name: main, image: example.invalid/none}]
-"""
-STUCK = {"stuck": {"type": "boolean", "default": False}}
 
 
 @pytest.fixture
@@ -131,7 +114,7 @@ echo $0 >> {journal}
     async def taken_notice() -> bool:
         return continued(await installation.history("one"))
 
-    await eventually(taken_notice, 10, what="a later run")
+    await eventually(taken_notice, what="a later run")
     view = await installation.lifecycles.status(installation.key("one"))
     assert view.paused
     assert [(one.order, one.who, one.why) for one in view.orders] == [("pause", "ann", "to be carried over")]
@@ -147,12 +130,12 @@ async def test_a_step_that_does_not_end_is_taken_along(long_release: Installatio
     async def handed_over() -> bool:
         return continued(await long_release.history("one"))
 
-    await eventually(handed_over, 45, every=0.5, what="the next run")
+    await eventually(handed_over, every=0.5, what="the next run")
 
     async def awaits() -> bool:
         return (await long_release.lifecycles.dump(long_release.key("one"))).running == "UpgradeRelease"
 
-    await eventually(awaits, 10, what="the next run awaits the same release")
+    await eventually(awaits, what="the next run awaits the same release")
     assert await revisions(long_release, "one") == ["deployed"], "released once"
     first = first_run(await long_release.history("one"))
     await long_release.application("one", "rollout", "1.0.0", settings={"stuck": False})
@@ -174,12 +157,12 @@ async def test_a_lost_worker_is_told_from_a_failed_step(stack: Stack, tmp_path: 
             events = (await installation.history("one")).events
             return any(event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT for event in events)
 
-        await eventually(timed_out, 20, what="the attempt of the lost worker is given up")
+        await eventually(timed_out, what="the attempt of the lost worker is given up")
 
         async def awaits() -> bool:
             return (await installation.lifecycles.dump(installation.key("one"))).running == "UpgradeRelease"
 
-        await eventually(awaits, 20, what="the next attempt")
+        await eventually(awaits, what="the next attempt")
         assert await revisions(installation, "one") == ["deployed"]
         await installation.application("one", "rollout", "1.0.0", settings={"stuck": False})
         await installation.ready("one")

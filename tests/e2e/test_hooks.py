@@ -220,7 +220,7 @@ async def test_a_hook_that_takes_too_long_is_killed_with_all_its_children(
     assert "1 s" in told["message"] or "1s" in told["message"]
     await installation.application("endless", "endless", "1.0.0", suspend=True)
     await installation.status("endless", lambda status: status.get("phase") == "Suspended")
-    await eventually(lambda: not alive(pids), 5, what="hook and child are gone")
+    await eventually(lambda: not alive(pids), what="hook and child are gone")
 
 
 async def test_a_version_change_kills_the_running_hook_as_a_group(installation: Installation, tmp_path: Path) -> None:
@@ -229,11 +229,11 @@ async def test_a_version_change_kills_the_running_hook_as_a_group(installation: 
     written(installation, "switch", "1.0.0", long_sh=shell({"beforeHelm": 1}, body))
     written(installation, "switch", "1.1.0")
     await installation.application("switch", "switch", "1.0.0")
-    await eventually(pids.exists, 20, what="the hook runs")
+    await eventually(pids.exists, what="the hook runs")
     assert alive(pids)
     began = time.monotonic()
     await installation.application("switch", "switch", "1.1.0")
-    await eventually(lambda: not alive(pids), 5, what="hook and child are gone")
+    await eventually(lambda: not alive(pids), what="hook and child are gone")
     assert time.monotonic() - began < 5
     await installation.ready("switch", "1.1.0")
     await keep(installation, "switch", "version-change-during-hook")

@@ -99,7 +99,7 @@ async def test_status_and_events_tell_the_story(installation: Installation, tmp_
     async def told() -> bool:
         return {"Download", "UpgradeRelease", "Ready"} <= await reasons()
 
-    await eventually(told, 20)
+    await eventually(told)
 
 
 async def test_recreated_during_removal_lives(installation: Installation, tmp_path: Path) -> None:

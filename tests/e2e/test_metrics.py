@@ -52,13 +52,13 @@ def labels(**pairs: str) -> frozenset[tuple[str, str]]:
 
 async def test_what_a_process_does_is_counted(installation: Installation) -> None:
     installation.start()
-    url = await eventually(lambda: address(installation), 30)
+    url = await eventually(lambda: address(installation))
     assert url is not None
 
     async def ready() -> bool:
         return (await ask(f"{url}/readyz")) == (200, "ok\n")
 
-    await eventually(ready, 30, what="the process is ready")
+    await eventually(ready, what="the process is ready")
     assert await ask(f"{url}/healthz") == (200, "ok\n")
     await installation.application("one", "greeter", "1.0.0")
     await installation.ready("one", "1.0.0")
@@ -72,7 +72,7 @@ async def test_what_a_process_does_is_counted(installation: Installation) -> Non
         assert found["windlass_step_failures_total"].get(download), found["windlass_step_failures_total"]
         return found
 
-    found = await eventually(counted, 30)
+    found = await eventually(counted)
     assert found["windlass_helm_operations_total"] == {labels(action="installed"): 1}
     ok = labels(activity="helm.upgrade_release", outcome="ok")
     assert found["windlass_step_duration_seconds_count"][ok] == 1
@@ -87,17 +87,17 @@ async def test_what_a_process_does_is_counted(installation: Installation) -> Non
 
 async def test_who_waits_for_a_lease_stands_by(installation: Installation) -> None:
     first = installation.start("watcher", data="first")
-    await eventually(lambda: address(installation), 30)
+    await eventually(lambda: address(installation))
     before = address(installation)
     installation.start("watcher", data="second")
     try:
-        await eventually(lambda: address(installation) != before, 30)
+        await eventually(lambda: address(installation) != before)
         url = address(installation)
 
         async def standing_by() -> bool:
             return (await ask(f"{url}/readyz"))[0] == 200
 
-        await eventually(standing_by, 30)
+        await eventually(standing_by)
         assert (await scraped(f"{url}"))["windlass_watcher_active"] == {frozenset(): 0}
     finally:
         first.kill()
@@ -108,7 +108,7 @@ async def test_a_process_without_its_cluster_is_alive_and_not_ready(installation
     kubeconfig = tmp_path / "nowhere"
     kubeconfig.write_text(installation.stack.kubeconfig.read_text().replace("server: https://", "server: https://x."))
     installation.start(KUBECONFIG=str(kubeconfig))
-    url = await eventually(lambda: address(installation), 30)
+    url = await eventually(lambda: address(installation))
     assert (await ask(f"{url}/healthz"))[0] == 200
 
     async def told() -> str:
@@ -117,11 +117,11 @@ async def test_a_process_without_its_cluster_is_alive_and_not_ready(installation
         assert "worker: its Lease" in text
         return text
 
-    assert "watcher: the cluster" in await eventually(told, 30)
+    assert "watcher: the cluster" in await eventually(told)
 
 
 async def test_an_address_in_use_is_refused_with_what_to_do(installation: Installation) -> None:
     process = installation.start(WINDLASS_METRICS_ADDRESS="nonsense")
-    await eventually(lambda: process.poll() is not None, 30)
+    await eventually(lambda: process.poll() is not None)
     assert process.returncode == 1
     assert "WINDLASS_METRICS_ADDRESS" in installation.log.read_text()

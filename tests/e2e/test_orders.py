@@ -30,7 +30,7 @@ async def told(installation: Installation, name: str, reason: str) -> str:
     async def there() -> str:
         return next((one["note"] for one in await events(installation, name) if one["reason"] == reason), "")
 
-    return await eventually(there, 10, what=f"an Event {reason} about {name}")
+    return await eventually(there, what=f"an Event {reason} about {name}")
 
 
 async def test_retry_tries_the_failed_step_at_once(installation: Installation, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_a_lifecycle_tells_where_it_stands_and_what_is_left(installation: 
     async def runs() -> bool:
         return (await installation.lifecycles.dump(key)).running == "BeforeHelm hooks/10-held.sh"
 
-    await eventually(runs, 20, what="the hook runs")
+    await eventually(runs, what="the hook runs")
     view = await installation.lifecycles.status(key)
     assert (view.package, view.phase, view.step) == (key.package_id, "Installing", "BeforeHelm hooks/10-held.sh")
     (queue,) = (await installation.lifecycles.queues(key)).queues.values()

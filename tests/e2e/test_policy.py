@@ -142,7 +142,7 @@ async def test_a_rollout_that_never_ends_is_rolled_back_until_the_object_changes
     async def told() -> bool:  # Events are recorded after the status is written
         return {"RollingBack", "RolledBack"} <= {one["reason"] for one in await events(installation, "back")}
 
-    await eventually(told, 10, what="Events tell of the way back")
+    await eventually(told, what="Events tell of the way back")
 
     made = await revisions(installation, "back")
     await site.wants(STUCK, "rollback", 3, greeting="ho")  # not another version, not other settings

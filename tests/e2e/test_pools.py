@@ -90,6 +90,6 @@ async def test_a_running_installation_goes_over_to_pools_and_back(installation: 
 
 async def test_an_unknown_pool_is_refused(installation: Installation) -> None:
     process = installation.start("all", WINDLASS_POOLS="helm,hocks")
-    await eventually(lambda: process.poll() is not None, 30)
+    await eventually(lambda: process.poll() is not None)
     assert process.returncode == 1
     assert "helm, hooks or both" in installation.log.read_text()

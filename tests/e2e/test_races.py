@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_greeter, write_package
+from support.installation import (
+    CONFIG_MAP,
+    GREETING,
+    ROLLOUT,
+    STUCK,
+    Installation,
+    condition,
+    write_greeter,
+    write_package,
+)
 from support.running import application_ref, keep, packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
@@ -19,23 +28,6 @@ from windlass.ports.kube import Object
 SUPERSEDED_SECONDS = 10.0
 """Seconds in which a wait that would last ten minutes makes way for what is wanted now."""
 
-# A Deployment whose pods, with `stuck: true`, never become ready.
-ROLLOUT = """\
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: {{ .Release.Name | replace "." "-" }}
-spec:
-  selector:
-    matchLabels: {app: {{ .Release.Name }}}
-  template:
-    metadata:
-      labels: {app: {{ .Release.Name }}}
-      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
-    spec:
-      containers: [{name: main, image: example.invalid/none}]
-"""
-STUCK = {"stuck": {"type": "boolean", "default": False}}
 
 # Says when it begins and ends, and waits meanwhile for as long as a file is there.
 HELD = """\
@@ -143,7 +135,7 @@ async def test_settings_during_a_version_change_wait_their_turn(installation: In
     await installation.application(name, name, "1.0.0")
     await installation.ready(name)
     await installation.application(name, name, "1.1.0")
-    await eventually(lambda: journal(tmp_path) == ["started"], 20, what="the hook of the new version runs")
+    await eventually(lambda: journal(tmp_path) == ["started"], what="the hook of the new version runs")
 
     await installation.application(name, name, "1.1.0", settings={"greeting": "meanwhile"})
     generation = ((await installation.object(name)) or {})["metadata"]["generation"]
@@ -152,7 +144,7 @@ async def test_settings_during_a_version_change_wait_their_turn(installation: In
         dump = await installation.lifecycles.dump(installation.key(name))
         return dump.state.desired.generation == generation and dump.running.startswith("BeforeHelm")
 
-    await eventually(noticed, 10, what="the new settings are known while the hook runs on")
+    await eventually(noticed, what="the new settings are known while the hook runs on")
     assert journal(tmp_path) == ["started"], "settings do not cancel a version change"
     (tmp_path / "hold").unlink()
     await installation.ready(name, "1.1.0")
@@ -189,7 +181,7 @@ async def test_re_creation_during_removal_lives(installation: Installation, tmp_
     await installation.application(name, name, "1.0.0")
     first = await installation.ready(name)
     await installation.delete(name)
-    await eventually(lambda: journal(tmp_path) == ["started"], 20, what="the removal runs its hook")
+    await eventually(lambda: journal(tmp_path) == ["started"], what="the removal runs its hook")
     await installation.kube.patch(application_ref(installation, name), {"metadata": {"finalizers": []}}, kind="merge")
     await installation.gone(name)
     await installation.application(name, name, "1.0.0", settings={"greeting": "again"})
@@ -231,7 +223,7 @@ async def test_delete_on_disable_takes_the_release_away_and_resume_brings_it_bac
     async def away() -> bool:
         return await revisions(installation, "seven") == [] and await shown(installation, "seven") == {}
 
-    await eventually(away, 20, what="the release is gone")
+    await eventually(away, what="the release is gone")
     obj = await installation.status("seven", lambda status: status.get("phase") == "Suspended")
     assert obj["metadata"].get("finalizers"), "the package is still ours"
 
@@ -285,7 +277,7 @@ async def test_a_cancelled_workflow_stops_its_step_and_the_next_one_goes_on(inst
     async def ended() -> bool:
         return (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
 
-    await eventually(ended, 10, what="the workflow is cancelled")
+    await eventually(ended, what="the workflow is cancelled")
     await keep(installation, "nine", "cancel")
     await installation.application("nine", "rollout", "1.0.0", settings={"stuck": False})
     obj = await installation.ready("nine")
@@ -305,7 +297,7 @@ async def test_a_lost_workflow_is_rebuilt_by_observing(installation: Installatio
         view = await installation.lifecycles.status(installation.key("ten"))
         return view.hold == "Idle" and view.version == "1.0.0"
 
-    await eventually(rebuilt, 20, what="another workflow rests with the same package")
+    await eventually(rebuilt, what="another workflow rests with the same package")
     obj = await installation.status(
         "ten", lambda status: status["seen"]["digest"] != before["status"]["seen"]["digest"]
     )
@@ -329,5 +321,5 @@ async def test_an_object_freed_by_hand_ends_the_lifecycle(installation: Installa
         closed = (await handle.describe()).status is WorkflowExecutionStatus.COMPLETED
         return closed and await installation.object("eleven") is None
 
-    await eventually(settled, 20, what="object and lifecycle are gone")
+    await eventually(settled, what="object and lifecycle are gone")
     await keep(installation, "eleven", "freed-by-hand")

@@ -85,7 +85,7 @@ async def released(installation: Installation, name: str, **expected: Any) -> fl
         seen = await values(installation, name)
         return all(seen.get(key) == value for key, value in expected.items())
 
-    await eventually(there, 30, what=f"{name} is released with {expected}")
+    await eventually(there, what=f"{name} is released with {expected}")
     return time.monotonic() - began
 
 

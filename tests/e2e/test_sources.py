@@ -90,7 +90,7 @@ async def scanned(installation: Installation, **wanted: Any) -> Object:
         facts = {**status, "ready": ready["status"], "reason": ready["reason"]}
         return obj if all(facts.get(key) == value for key, value in wanted.items()) else None
 
-    return await eventually(reached, 40, what=f"the repository is {wanted}")  # type: ignore[return-value]
+    return await eventually(reached, what=f"the repository is {wanted}")  # type: ignore[return-value]
 
 
 async def shown(installation: Installation, name: str = "one") -> dict[str, str]:
@@ -213,7 +213,7 @@ async def test_a_plain_chart_is_a_package(installation: Installation, tmp_path: 
         assert await shown(installation) == {"greeting": "hello", "extra": "none"}
         settings = {"plain": {"greeting": "hi"}, "extra": "more"}
         await installation.application("one", "plain", "0.3.0", settings=settings)
-        await eventually(lambda: shown(installation), 30)
+        await eventually(lambda: shown(installation))
         await installation.ready("one", "0.3.0")
         assert await shown(installation) == {"greeting": "hi", "extra": "more"}
 
@@ -257,7 +257,7 @@ async def test_a_folder_has_a_status_too_and_the_catalog_ends_with_the_object(
     async def ended() -> bool:
         return (await handle.describe()).status is not None and (await handle.describe()).status.name == "COMPLETED"
 
-    await eventually(ended, 20, what="the catalog has ended")
+    await eventually(ended, what="the catalog has ended")
     await keep_workflow(installation, handle.id, "repository-scans")
 
 
@@ -276,12 +276,12 @@ async def test_a_catalog_recovers_and_hands_over(installation: Installation, tmp
     async def handed_over() -> bool:
         return (await handle.describe()).run_id != first
 
-    await eventually(handed_over, 40, what="the next run has taken over")
+    await eventually(handed_over, what="the next run has taken over")
     write_greeter(folder, "1.1.0")
 
     async def grown() -> bool:
         obj = await scanned(installation, ready="True")
         return bool(obj["status"]["packages"][0]["versions"] == 2)
 
-    await eventually(grown, 20)
+    await eventually(grown)
     await keep_workflow(installation, handle.id, "repository-continued")

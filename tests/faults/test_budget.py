@@ -38,7 +38,7 @@ async def spent(
         raw = found.raw_description
         return not raw.pending_activities and not raw.HasField("pending_workflow_task")
 
-    await eventually(settled, 30, what=f"the lifecycle of {name} rests")
+    await eventually(settled, what=f"the lifecycle of {name} rests")
     return cost((await handle.fetch_history()).events[before:])
 
 

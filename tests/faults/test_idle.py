@@ -65,12 +65,12 @@ async def test_a_killed_worker_comes_back_to_idle_packages_and_does_nothing(
     began = time.monotonic()
     installation.start()
 
-    comparisons = await eventually(lambda: compared(installation)[1:], 30, what="the second start's comparison")
+    comparisons = await eventually(lambda: compared(installation)[1:], what="the second start's comparison")
     assert comparisons == [{"packages": PACKAGES, "signalled": 0}]
 
     async def answers(name: str) -> None:
         # A query is answered by a worker that has taken the lifecycle over; it is asked again when that takes long.
-        view = await eventually(partial(installation.lifecycles.status, installation.key(name)), 30)
+        view = await eventually(partial(installation.lifecycles.status, installation.key(name)))
         assert (view.phase, view.hold, view.failure) == ("Running", "Idle", None)
 
     await asyncio.gather(*(answers(name) for name in names))
@@ -120,7 +120,7 @@ async def test_a_terminated_lifecycle_comes_back(installation: Installation, tmp
     await installation.application("busy", "busy", "1.0.0")
     before = await installation.ready("idle", "1.0.0")
     journal = idle.journal()
-    await eventually(lambda: busy.wrote("beforeHelm started 1.0.0"), 30)
+    await eventually(lambda: busy.wrote("beforeHelm started 1.0.0"))
 
     for name in ("idle", "busy"):
         await handle_of(installation, name).terminate("by hand")
@@ -139,7 +139,7 @@ async def test_a_terminated_lifecycle_comes_back(installation: Installation, tmp
     assert await installation.release("idle") == {1: "deployed"}
 
     # Held until the new lifecycle's run has begun: that of the terminated one must be ended by then.
-    await eventually(lambda: busy.journal().count("beforeHelm started 1.0.0") == 2, 30)
+    await eventually(lambda: busy.journal().count("beforeHelm started 1.0.0") == 2)
     busy.go_on()
     await installation.ready("busy", "1.0.0")
     assert await installation.release("busy") == {1: "deployed"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from support.installation import CONFIG_MAP, GREETING, Installation, write_package
 from support.running import packages
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 from windlass.ports.kube import Object
 
 type Run = list[dict[str, Any]]
@@ -37,7 +37,7 @@ class Journal:
         """Everything that was told, run by run."""
         return [item for run in self.runs for item in run]
 
-    async def reaches(self, count: int, *, within: float = 60) -> list[Run]:
+    async def reaches(self, count: int, *, within: float = PATIENCE) -> list[Run]:
         """Wait for so many runs."""
 
         def reached() -> list[Run]:
@@ -45,7 +45,7 @@ class Journal:
 
         return await eventually(reached, within, what=f"{count} runs in {self.file.name}")
 
-    async def told(self, change: str, name: str, *, within: float = 60) -> dict[str, Any]:
+    async def told(self, change: str, name: str, *, within: float = PATIENCE) -> dict[str, Any]:
         """Wait for an event of this kind about the object of this name; return the last one."""
 
         def heard() -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ import yaml
 from temporalio.api.history.v1 import WorkflowExecutionStartedEventAttributes
 from temporalio.client import Client, WorkflowHistory
 
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.cli.target import parse_target
 from windlass.contracts.lifecycle import Order
@@ -183,7 +183,7 @@ class Installation:
         """Ask for a package's removal."""
         await self.kube.delete(self.package_ref(name))
 
-    async def ready(self, name: str, version: str = "", *, within: float = 60) -> Object:
+    async def ready(self, name: str, version: str = "", *, within: float = PATIENCE) -> Object:
         """Wait until the package is ready (with ``version``) for its newest generation."""
 
         async def reached() -> Object | None:
@@ -197,7 +197,7 @@ class Installation:
 
         return await eventually(reached, within, what=f"{name} is ready {version}")  # type: ignore[return-value]
 
-    async def status(self, name: str, predicate: Callable[[Object], object], *, within: float = 60) -> Object:
+    async def status(self, name: str, predicate: Callable[[Object], object], *, within: float = PATIENCE) -> Object:
         """Wait until the package's status fulfils ``predicate``; return the object."""
 
         async def reached() -> Object | None:
@@ -206,7 +206,7 @@ class Installation:
 
         return await eventually(reached, within, what=f"status of {name}")  # type: ignore[return-value]
 
-    async def gone(self, name: str, *, within: float = 60) -> None:
+    async def gone(self, name: str, *, within: float = PATIENCE) -> None:
         """Wait until the package's object does not exist any more."""
 
         async def reached() -> bool:
@@ -355,6 +355,25 @@ data:
 """The smallest chart: one ConfigMap named like the release."""
 
 GREETING = {"greeting": {"type": "string", "default": "hello", "maxLength": 20}}
+
+ROLLOUT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name | replace "." "-" }}
+spec:
+  selector:
+    matchLabels: {app: {{ .Release.Name }}}
+  template:
+    metadata:
+      labels: {app: {{ .Release.Name }}}
+      annotations: {windlass.dev/stage: {{ if .Values.stuck }}stuck{{ else }}fine{{ end }}}
+    spec:
+      containers: [{name: main, image: example.invalid/none}]
+"""
+"""A Deployment whose pods, with `stuck: true`, never become ready."""
+
+STUCK = {"stuck": {"type": "boolean", "default": False}}
 
 
 def write_greeter(repository: Path, *versions: str, **more: Any) -> None:

@@ -105,7 +105,7 @@ def registry(folder: Path, *, secured: bool = False, tokens: bool = False) -> It
                 env={"PATH": os.environ["PATH"], "OTEL_TRACES_EXPORTER": "none"},
             )
         try:
-            eventually_sync(lambda: _listens(host), 20, what="the registry listens")
+            eventually_sync(lambda: _listens(host), what="the registry listens")
             yield RunningRegistry(host, authority, log, service)
         finally:
             process.kill()

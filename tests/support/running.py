@@ -48,7 +48,7 @@ async def keep_workflow(installation: Installation, workflow_id: str, path: str,
         raw = (await installation.client.get_workflow_handle(workflow_id, run_id=run_id).describe()).raw_description
         return not raw.pending_activities and not raw.HasField("pending_workflow_task")
 
-    await eventually(rests, 15, what=f"{workflow_id} rests")
+    await eventually(rests, what=f"{workflow_id} rests")
     await record_history(installation.client, workflow_id, run_id, path)
 
 

@@ -6,13 +6,18 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
+
+PATIENCE: Final = 60.0
+"""Seconds after which a wait is given up, generous enough for a machine that is busy with other things. A test names
+another number only where what it waits for takes longer by itself, or would come too late of its own accord."""
 
 _NOTHING = object()
 
 
 async def eventually[T](
     predicate: Callable[[], T] | Callable[[], Awaitable[T]],
-    deadline: float,
+    deadline: float = PATIENCE,
     *,
     every: float = 0.05,
     what: str = "",
@@ -50,7 +55,9 @@ async def eventually[T](
         await asyncio.sleep(every)
 
 
-def eventually_sync[T](predicate: Callable[[], T], deadline: float, *, every: float = 0.05, what: str = "") -> T:
+def eventually_sync[T](
+    predicate: Callable[[], T], deadline: float = PATIENCE, *, every: float = 0.05, what: str = ""
+) -> T:
     """As `eventually`, for tests without an event loop."""
     ends = time.monotonic() + deadline
     while True:

@@ -62,7 +62,7 @@ async def _connected(address: str, namespace: str = "default") -> Client:
         except WindlassError:
             return None
 
-    client = await eventually(attempt, 20, what=f"namespace {namespace} answers")
+    client = await eventually(attempt, what=f"namespace {namespace} answers")
     assert client is not None
     return client
 
@@ -70,7 +70,7 @@ async def _connected(address: str, namespace: str = "default") -> Client:
 async def test_missing_search_attributes_are_registered_once_and_then_usable(address: str) -> None:
     client = await _connected(address)
     assert await search_attributes.ensure(client) == list(search_attributes.as_flags())
-    assert await eventually(lambda: _nothing_missing(client), 20)
+    assert await eventually(lambda: _nothing_missing(client))
 
     async def started() -> str:
         attributes = TypedSearchAttributes([SearchAttributePair(search_attributes.PHASE, "Running")])
@@ -79,7 +79,7 @@ async def test_missing_search_attributes_are_registered_once_and_then_usable(add
         )
         return handle.id
 
-    workflow_id = await eventually(started, 20, what="a workflow with our attributes starts")
+    workflow_id = await eventually(started, what="a workflow with our attributes starts")
     found = eventually(
         lambda: _ids(client, f"{search_attributes.PHASE.name} = 'Running'"), 20, what="it is found by its phase"
     )
@@ -109,7 +109,7 @@ async def test_an_attribute_of_another_type_is_named_with_what_to_do(address: st
         await client.operator_service.add_search_attributes(request)
         return True
 
-    await eventually(added, 20)
+    await eventually(added)
 
     async def refused() -> PermanentError | None:
         try:
@@ -118,7 +118,7 @@ async def test_an_attribute_of_another_type_is_named_with_what_to_do(address: st
             return error
         return None
 
-    refusal = await eventually(refused, 20)
+    refusal = await eventually(refused)
     assert refusal is not None
     assert "WindlassReady of Temporal namespace 'typed' is not of type Bool" in str(refusal)
     assert "search-attribute remove --name WindlassReady" in str(refusal)

@@ -47,12 +47,12 @@ async def test_all_senders_wait_for_temporal_together(monkeypatch: pytest.Monkey
     keys = [PackageKey(namespace="shop", name=f"app-{number}") for number in range(3 * SENDERS)]
     for key in keys:
         queue.put(key, SeenStatus(generation=1))
-    await eventually(lambda: len(pauses) >= 3, 30, what="three failed rounds")
+    await eventually(lambda: len(pauses) >= 3, what="three failed rounds")
     assert len(away.asked) >= len(pauses), "a round fails once, however many tried"
     queue.put(keys[0], SeenStatus(generation=2))
     away.back = True
     # The delay asked for is 100 s each time: only the cap explains that everything arrives.
-    await eventually(lambda: len(away.taken) == len(keys), 30, what="every signal is taken")
+    await eventually(lambda: len(away.taken) == len(keys), what="every signal is taken")
     assert away.taken[keys[0].name] == 2, "the newest wins"
     running.cancel()
     await asyncio.wait([running])

@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.worker import Worker, WorkflowRunner
 from workflows.world import FakeWorld
 
-from support.waiting import eventually
+from support.waiting import PATIENCE, eventually
 from windlass.contracts.lifecycle import Limits, Order, StatusView
 from windlass.contracts.objects import SeenStatus
 from windlass.domain.ids import PackageKey, package_workflow_id, package_workflow_prefix, task_queue
@@ -73,7 +73,7 @@ class Life:
     async def status(self) -> StatusView:
         return await self.lifecycles.status(self.key)
 
-    async def rests(self, hold: str = "Idle", *, deadline: float = 15) -> StatusView:
+    async def rests(self, hold: str = "Idle", *, deadline: float = PATIENCE) -> StatusView:
         """Wait until the lifecycle waits for ``hold``, having taken notice of the newest object, and has said so."""
 
         def told() -> bool:
@@ -90,7 +90,7 @@ class Life:
         await eventually(told, deadline, what=f"status says {hold}")
         return await eventually(resting, deadline, what=f"the lifecycle rests: {hold}")
 
-    async def ended(self, *, deadline: float = 15) -> WorkflowExecutionStatus:
+    async def ended(self, *, deadline: float = PATIENCE) -> WorkflowExecutionStatus:
         """Wait until the lifecycle has come to its end; say which."""
 
         async def closed() -> WorkflowExecutionStatus | None:

@@ -42,7 +42,7 @@ async def test_new_settings_leave_the_first_release_running_and_follow_it(life: 
     await life.changed()
     await hold.started.wait()
     await life.change(settings="s2")
-    await eventually(lambda: life.world.log.count("observe") == 2, 20)
+    await eventually(lambda: life.world.log.count("observe") == 2)
     hold.release()
     await life.rests()
     assert not hold.cancelled.is_set()
@@ -118,7 +118,7 @@ async def test_removal_in_flight_is_not_started_over(life: Life) -> None:
     await life.change(deleting=True)
     await hold.started.wait()
     await life.change(source=source("2"), settings="s2")
-    await eventually(lambda: life.world.log.count("observe") == 2, 20)
+    await eventually(lambda: life.world.log.count("observe") == 2)
     hold.release()
     assert await life.ended() is WorkflowExecutionStatus.COMPLETED
     assert not hold.cancelled.is_set()
@@ -156,7 +156,7 @@ async def test_changes_during_a_step_coalesce_into_one_look(life: Life) -> None:
     for _ in range(20):
         await life.changed()
     slow.release()
-    await eventually(lambda: life.world.log.count("observe") == 3, 20)
+    await eventually(lambda: life.world.log.count("observe") == 3)
     hold.release()
     await life.rests()
     assert life.world.log.count("observe") == 3
@@ -187,7 +187,7 @@ async def test_a_failed_look_after_a_removal_does_not_miss_the_next_object(life:
     # The one signal that tells of the next object is taken notice of during the removal; there is no other.
     looks = life.world.log.count("observe")
     await life.change(uid="u2", deleting=False, finalizer=False)
-    await eventually(partial(life.world.looked, looks + 1), 20)
+    await eventually(partial(life.world.looked, looks + 1))
     life.world.fail("package.observe", PermanentError(Reason.FORBIDDEN, "may not read applications"))
     hold.release()
     assert (await life.rests()).version == "1"
@@ -204,7 +204,7 @@ async def test_an_object_that_was_replaced_unseen_begins_with_nothing_said_and_n
     hold = life.world.hold("helm.upgrade_release")
     await life.change(uid="u2", finalizer=False)
     await hold.started.wait()
-    first = (await eventually(lambda: life.world.statuses, 20))[0].status
+    first = (await eventually(lambda: life.world.statuses))[0].status
     assert {c.type for c in first.conditions or [] if c.status == "True"}.isdisjoint({"Ready", "HooksProcessed"})
     hold.release()
     status = await life.rests()

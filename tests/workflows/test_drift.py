@@ -39,7 +39,7 @@ async def in_sync(life: Life, reason: str) -> Any:
         status = life.world.statuses[-1].status
         return status if any(c.type == "InSync" and c.reason == reason for c in status.conditions or []) else None
 
-    return await eventually(said, 15, what=f"InSync: {reason}")
+    return await eventually(said, what=f"InSync: {reason}")
 
 
 async def test_what_is_gone_is_put_back_without_hooks(life: Life) -> None:
@@ -49,7 +49,7 @@ async def test_what_is_gone_is_put_back_without_hooks(life: Life) -> None:
     done = len(life.world.steps())
     life.world.release = ""
     await tell(life, GONE)
-    await eventually(lambda: len(life.world.steps()) > done, 15)
+    await eventually(lambda: len(life.world.steps()) > done)
     await life.rests()
     assert life.world.steps()[done:] == [UPGRADE]
 
@@ -65,7 +65,7 @@ async def test_nothing_is_put_back_while_paused(life: Life) -> None:
     assert life.world.steps()[done:] == []
     life.world.release = ""
     await life.lifecycles.resume(life.key, ORDER)
-    await eventually(lambda: life.world.steps()[done:] == [UPGRADE], 15)
+    await eventually(lambda: life.world.steps()[done:] == [UPGRADE])
 
 
 async def test_what_is_told_during_a_run_waits_for_its_end(life: Life) -> None:
@@ -76,7 +76,7 @@ async def test_what_is_told_during_a_run_waits_for_its_end(life: Life) -> None:
     await hold.started.wait()
     await tell(life, CHANGED)
     hold.release()
-    await eventually(lambda: "check_drift detect" in life.world.steps(), 15)
+    await eventually(lambda: "check_drift detect" in life.world.steps())
     assert life.world.steps()[-2:] == ["upgrade_release 1:s2", "check_drift detect"]
 
 
@@ -86,7 +86,7 @@ async def test_what_is_told_of_another_revision_is_dropped(life: Life) -> None:
     done = len(life.world.steps())
     await life.lifecycles.release_drifted(life.key, ReleaseDrifted(revision=life.world.revision + 1, objects=(GONE,)))
     await life.change(settings="s2")
-    await eventually(lambda: "upgrade_release 1:s2" in life.world.steps(), 15)
+    await eventually(lambda: "upgrade_release 1:s2" in life.world.steps())
     await life.rests()
     assert life.world.steps()[done:] == ["apply_settings s2", "upgrade_release 1:s2"]
 
@@ -114,7 +114,7 @@ async def test_a_fight_is_given_up(life: Life) -> None:
         done = life.world.log.count("check_drift correct")
         life.world.drifted.append(found(corrected=(FIELD,)))
         await tell(life, CHANGED)
-        await eventually(lambda done=done: life.world.log.count("check_drift correct") > done, 15)
+        await eventually(lambda done=done: life.world.log.count("check_drift correct") > done)
         await life.rests()
     life.world.drifted.append(found(FIELD))
     await tell(life, CHANGED)
@@ -131,7 +131,7 @@ async def test_an_object_that_somebody_deletes_for_ever_is_given_up(life: Life) 
         done = life.world.log.count(UPGRADE)
         life.world.release = ""
         await tell(life, GONE)
-        await eventually(lambda done=done: life.world.log.count(UPGRADE) > done, 15)
+        await eventually(lambda done=done: life.world.log.count(UPGRADE) > done)
         await life.rests()
     life.world.drifted.append(found(GONE))
     done = life.world.log.count(UPGRADE)
@@ -152,6 +152,6 @@ async def test_another_policy_is_another_look(life: Life) -> None:
     done = len(life.world.steps())
     await tell(life, GONE)
     await life.change(settings="s2")
-    await eventually(lambda: "upgrade_release 1:s2" in life.world.steps(), 15)
+    await eventually(lambda: "upgrade_release 1:s2" in life.world.steps())
     await life.rests()
     assert life.world.steps()[done:] == ["apply_settings s2", "upgrade_release 1:s2"]

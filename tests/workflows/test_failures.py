@@ -34,7 +34,7 @@ async def failed(life: Life, attempt: int = 1) -> FailureStatus:
         found = told(life).failure if life.world.statuses else None
         return found if found and found.attempt >= attempt else None
 
-    return await eventually(failure, 10, what=f"failure {attempt} in status")
+    return await eventually(failure, what=f"failure {attempt} in status")
 
 
 async def test_a_failure_stands_in_status_and_heals(life: Life) -> None:
@@ -119,8 +119,8 @@ async def test_a_package_that_cannot_be_loaded_is_downloaded_anew(life: Life) ->
 async def test_the_first_look_may_fail(life: Life) -> None:
     life.world.fail("package.observe", PermanentError(Reason.FORBIDDEN, "may not read applications"))
     await life.changed()
-    await eventually(lambda: "observe" in life.world.log, 10)
-    status = await eventually(life.status, 10)
+    await eventually(lambda: "observe" in life.world.log)
+    status = await eventually(life.status)
     assert status.failure is not None
     assert (status.failure.step, status.failure.reason) == ("Observe", "Forbidden")
     assert life.world.statuses == []
@@ -141,9 +141,9 @@ async def test_a_status_that_cannot_be_written_holds_nothing_up(life: Life) -> N
 async def test_a_status_that_cannot_be_written_is_tried_with_back_off(life: Life) -> None:
     life.world.fail("status.write", *[PermanentError(Reason.API_REJECTED, "status is not served")] * 1000)
     await life.changed()
-    await eventually(lambda: life.world.log.count("status") == 1, 10)
+    await eventually(lambda: life.world.log.count("status") == 1)
     before = time.time()
-    await eventually(lambda: life.world.log.count("status") >= 3, 10)
+    await eventually(lambda: life.world.log.count("status") >= 3)
     assert time.time() - before > (0.5 + 0.75) * (1 - JITTER) - 0.1
 
 
@@ -155,7 +155,7 @@ async def test_a_step_that_lost_its_worker_is_taken_up_again_at_once(life: Life,
     begun = life.world.lose(name)
     await life.changed()
     await begun.wait()
-    await life.rests(deadline=20)
+    await life.rests()
     assert life.world.steps().count(line) == 2
     assert FREE_INTERRUPTIONS >= 1
     runs = {request.run_id for request in life.world.requests if isinstance(request, HookRequest)}

@@ -65,7 +65,7 @@ async def test_a_failure_its_attempts_and_orders_are_carried_over(life: Life) ->
     broken = PermanentError(Reason.RESOURCE_FAILED, "Job/web-init failed")
     life.world.fail("helm.upgrade_release", broken, broken)
     await life.changed()
-    await eventually(lambda: life.world.statuses and life.world.statuses[-1].status.failure, 10)
+    await eventually(lambda: life.world.statuses and life.world.statuses[-1].status.failure)
     before = await runs(life)
     await life.lifecycles.retry(life.key, ORDER)
 
@@ -73,8 +73,8 @@ async def test_a_failure_its_attempts_and_orders_are_carried_over(life: Life) ->
         failure = life.world.statuses[-1].status.failure
         return failure is not None and failure.attempt == 2
 
-    await eventually(second, 10, what="the second attempt has failed")
-    await eventually(life.status, 20)
+    await eventually(second, what="the second attempt has failed")
+    await eventually(life.status)
     assert await runs(life) > before
     dump = await life.lifecycles.dump(life.key)
     assert [order.order for order in dump.state.orders] == ["retry"]
@@ -120,7 +120,7 @@ async def test_a_step_that_runs_when_the_run_is_due_to_end_gets_time_to_finish(l
     run = (await life.handle.describe()).run_id
     for looks in range(2, 5):
         await life.changed()
-        await eventually(partial(life.world.looked, looks), 20)
+        await eventually(partial(life.world.looked, looks))
     status = await life.status()
     assert status.step == "UpgradeRelease"
     assert (await life.handle.describe()).run_id == run
@@ -144,7 +144,7 @@ async def test_a_step_that_does_not_finish_in_time_is_cancelled_and_stays_next(
         run = (await life.handle.describe()).run_id
         for looks in range(2, 6):
             await life.changed()
-            await eventually(partial(life.world.looked, looks), 20)
+            await eventually(partial(life.world.looked, looks))
         await asyncio.wait_for(hold.cancelled.wait(), 10)
         await life.rests()
         assert life.world.steps() == [*INSTALL, INSTALL[-1]]

@@ -26,7 +26,7 @@ async def tell(life: Life, queue: str, *items: str) -> None:
 
 async def did(life: Life, *lines: str) -> None:
     """Wait until all of these were done."""
-    await eventually(lambda: set(lines) <= set(life.world.log), 15, what=f"{lines} in {life.world.log}")
+    await eventually(lambda: set(lines) <= set(life.world.log), what=f"{lines} in {life.world.log}")
 
 
 async def test_the_first_release_waits_for_the_synchronization(life: Life) -> None:
@@ -68,7 +68,7 @@ async def test_values_changed_during_a_release_are_released_after_it(life: Life)
     life.world.hooks = (following("hooks/x"),)
     hold = life.world.hold("helm.upgrade_release")
     await life.changed()
-    await eventually(hold.started.is_set, 15)
+    await eventually(hold.started.is_set)
     await tell(life, "main", "values")
     await did(life, "events main: values")
     hold.release()
@@ -94,7 +94,7 @@ async def test_a_failing_queue_is_seen_and_holds_up_no_other(life: Life) -> None
             and failure.step == "EventHook main"
         )
 
-    await eventually(seen, 15, what="the failure in status")
+    await eventually(seen, what="the failure in status")
     await tell(life, "other", "b")
     await did(life, "events other: b")
 
@@ -107,7 +107,7 @@ async def test_a_failing_queue_is_seen_and_holds_up_no_other(life: Life) -> None
             one.status == "True" for one in status.conditions or [] if one.type in {"HooksProcessed", "Ready"}
         )
 
-    await eventually(mended, 30, what="the end of the failure in status")
+    await eventually(mended, what="the end of the failure in status")
     assert life.world.log.count("events main: a") == 2
 
 
@@ -117,9 +117,9 @@ async def test_a_new_version_ends_the_old_ones_hooks_first(life: Life) -> None:
     await life.rests()
     hold = life.world.hold("hook.run_events")
     await tell(life, "main", "a", "b")
-    await eventually(hold.started.is_set, 15)
+    await eventually(hold.started.is_set)
     await life.change(source=source("2"))
-    await eventually(hold.cancelled.is_set, 15)
+    await eventually(hold.cancelled.is_set)
     await life.rests()
     steps = life.world.steps()
     assert steps.index("unwatch") < steps.index("install 2")
@@ -159,7 +159,7 @@ async def test_removal_ends_the_queues_before_anything_else(life: Life) -> None:
     await life.rests()
     hold = life.world.hold("hook.run_events")
     await tell(life, "main", "a")
-    await eventually(hold.started.is_set, 15)
+    await eventually(hold.started.is_set)
     await life.change(deleting=True)
     await life.ended()
     assert hold.cancelled.is_set()

@@ -91,7 +91,7 @@ async def test_a_long_step_shows_in_status_after_a_second_and_a_short_one_does_n
     await life.changed()
     await hold.started.wait()
     started = asyncio.get_running_loop().time()
-    await eventually(lambda: life.world.statuses, 20)
+    await eventually(lambda: life.world.statuses)
     assert asyncio.get_running_loop().time() - started > 0.8
     told = life.world.statuses[-1].status
     assert (told.phase, told.step) == ("Installing", "UpgradeRelease")
@@ -108,7 +108,7 @@ async def test_nobody_is_told_that_new_settings_run_before_they_do(life: Life) -
     hold = life.world.hold("hook.run")
     await life.change(settings="s2")
     await hold.started.wait()
-    told = (await eventually(lambda: life.world.statuses, 20))[-1].status
+    told = (await eventually(lambda: life.world.statuses))[-1].status
     ready = next(c for c in told.conditions or [] if c.type == "Ready")
     assert (told.observed_generation, ready.status) == (2, "False")
     hold.release()

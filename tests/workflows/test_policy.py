@@ -157,7 +157,7 @@ async def test_a_held_upgrade_waits_for_retry(life: Life) -> None:
     assert len(releases(life)) == 2
     assert not (await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))).accepted
     await life.lifecycles.retry(life.key, ORDER)
-    await eventually(lambda: len(releases(life)) == 3, 10)
+    await eventually(lambda: len(releases(life)) == 3)
     await life.rests("Held")
     await life.lifecycles.retry(life.key, ORDER)
     assert (await life.rests()).version == "2"
@@ -269,7 +269,7 @@ async def test_rollback_to_a_revision(life: Life) -> None:
     assert (await life.rests("RolledBack")).version == "1"
     assert not (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
     assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", to=2))).accepted
-    await eventually(lambda: told(life).version == "2" and told(life).step == "RolledBack", 15)
+    await eventually(lambda: told(life).version == "2" and told(life).step == "RolledBack")
     assert [(one.version, one.revision) for one in told(life).revisions or []] == [("3", 3), ("1", 4), ("2", 5)]
 
 
@@ -295,7 +295,7 @@ async def test_breakpoints_hold_one_after_the_other(life: Life) -> None:
         ("AfterHelm hooks/a", "Breakpoint"),
     ]
     await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))
-    await eventually(lambda: told(life).breakpoints == ["AfterHelm"] and told(life).step == "Breakpoint", 15)
+    await eventually(lambda: told(life).breakpoints == ["AfterHelm"] and told(life).step == "Breakpoint")
     assert life.world.steps()[-1] == "upgrade_release 2:s1"
     await life.lifecycles.resume(life.key, ResumeOrder(who="ada", everything=True))
     await life.rests()

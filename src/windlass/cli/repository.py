@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,23 +28,39 @@ Where = Annotated[
         show_default=False,
     ),
 ]
-Username = Annotated[str, typer.Option("--username", "-u", help="User for an address; else Docker's configuration.")]
-PasswordStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
-CaFile = Annotated[
-    Path | None,
-    typer.Option("--ca-file", exists=True, dir_okay=False, help="Authorities to trust besides the system's."),
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Speak plain HTTP to an address.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
     """How to reach an address; what an object says of itself comes from the object."""
 
-    username: str = ""
-    password_stdin: bool = False
-    ca_file: Path | None = None
-    insecure: bool = False
+    username: Annotated[
+        str, typer.Option("--username", "-u", help="User for an address; else Docker's configuration.")
+    ] = ""
+    password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")] = (
+        False
+    )
+    ca_file: Annotated[
+        Path | None,
+        typer.Option("--ca-file", exists=True, dir_okay=False, help="Authorities to trust besides the system's."),
+    ] = None
+    insecure: Annotated[bool, typer.Option("--insecure", help="Speak plain HTTP to an address.")] = False
+
+
+def reaching(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that a `Reach` is made of; it takes them as its argument ``reach``."""
+    own = inspect.signature(command, eval_str=True)
+    options = inspect.signature(Reach, eval_str=True).parameters
+
+    @functools.wraps(command)
+    def taking(**given: Any) -> None:
+        reach = Reach(**{name: given.pop(name) for name in options})
+        command(**given, reach=reach)
+
+    others = [parameter for parameter in own.parameters.values() if parameter.name != "reach"]
+    # Typer makes the command line from the signature.
+    taking.__signature__ = own.replace(parameters=[*others, *options.values()])  # pyright: ignore[reportAttributeAccessIssue]  # read by inspect
+    return taking
 
 
 async def repository_at(where: str, reach: Reach) -> Repository:

@@ -13,7 +13,7 @@ import typer
 
 from windlass.cli.options import Format
 from windlass.cli.output import Output, console, emit, rows
-from windlass.cli.repository import CaFile, Insecure, PasswordStdin, Reach, Username, Where, repository_at
+from windlass.cli.repository import Reach, Where, reaching, repository_at
 from windlass.domain.documents import is_list
 from windlass.domain.errors import Actor, PermanentError, Reason
 
@@ -27,18 +27,15 @@ Version = Annotated[
 ]
 
 
+@reaching
 def list_(
     where: Where,
     output: Format = Output.TABLE,
-    username: Username = "",
-    password_stdin: PasswordStdin = False,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
+    *,
+    reach: Reach,
 ) -> None:
     """List the packages of a repository, with the newest version of each."""
     from windlass.domain.wanted import newest
-
-    reach = _reach(username, password_stdin, ca_file, insecure)
 
     async def look() -> list[dict[str, Any]]:
         repository = await repository_at(where, reach)
@@ -56,17 +53,15 @@ def list_(
     console().print(rows(["PACKAGE", "NEWEST", "VERSIONS"], lines))
 
 
+@reaching
 def versions(
     where: Where,
     package: Package_,
     output: Format = Output.TABLE,
-    username: Username = "",
-    password_stdin: PasswordStdin = False,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
+    *,
+    reach: Reach,
 ) -> None:
     """List the versions of a package, oldest first."""
-    reach = _reach(username, password_stdin, ca_file, insecure)
 
     async def look() -> list[str]:
         repository = await repository_at(where, reach)
@@ -88,18 +83,16 @@ def versions(
         typer.echo(one)
 
 
+@reaching
 def show(
     where: Where,
     package: Package_,
     version: Version = "*",
     output: Format = Output.TABLE,
-    username: Username = "",
-    password_stdin: PasswordStdin = False,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
+    *,
+    reach: Reach,
 ) -> None:
     """Tell what one version of a package is: description, digest, hooks, settings that it takes."""
-    reach = _reach(username, password_stdin, ca_file, insecure)
 
     async def look() -> tuple[Artifact, Package]:
         async with _store() as store:
@@ -127,20 +120,17 @@ def show(
     console().print(rows([], lines))
 
 
+@reaching
 def pull(
     where: Where,
     package: Package_,
     version: Version = "*",
     folder: Annotated[Path, typer.Option("--output", "-o", help="Folder below which it is unpacked.")] = Path(),
-    username: Username = "",
-    password_stdin: PasswordStdin = False,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
+    *,
+    reach: Reach,
 ) -> None:
     """Unpack one version into OUTPUT/PACKAGE/VERSION, which is how a repository of kind file has it."""
     import shutil
-
-    reach = _reach(username, password_stdin, ca_file, insecure)
 
     async def look() -> str:
         async with _store() as store:
@@ -167,18 +157,15 @@ def pull(
     typer.echo(asyncio.run(look()))
 
 
+@reaching
 def push(
     path: Annotated[Path, typer.Argument(help="A package's folder or archive.", show_default=False)],
     where: Where,
-    username: Username = "",
-    password_stdin: PasswordStdin = False,
-    ca_file: CaFile = None,
-    insecure: Insecure = False,
+    *,
+    reach: Reach,
 ) -> None:
     """Push a package to an OCI registry under its name and version, as Helm pushes charts."""
     from windlass.adapters.packages.push import push as pushing
-
-    reach = _reach(username, password_stdin, ca_file, insecure)
 
     if not path.exists():
         raise PermanentError(
@@ -198,15 +185,6 @@ def push(
         return f"{pushed.reference}  {pushed.manifest}"
 
     typer.echo(asyncio.run(send()))
-
-
-def _reach(username: str, password_stdin: bool, ca_file: Path | None, insecure: bool) -> Reach:
-    return Reach(
-        username=username,
-        password_stdin=password_stdin,
-        ca_file=ca_file,
-        insecure=insecure,
-    )
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ async def caught(
         assert not task.done(), f"it ended before it could be caught: {task}"
         return await cluster.status() == status and await cluster.config_map(made) is not None
 
-    await eventually(seen, 20, every=0.01)
+    await eventually(seen, every=0.01)
     (pid,) = helm.busy_children
     return task, pid
 
@@ -148,7 +148,7 @@ async def test_a_killed_uninstall_is_finished_before_the_next_install(
         assert not task.done()
         return await cluster.status() == "uninstalling"
 
-    await eventually(seen, 20, every=0.01)
+    await eventually(seen, every=0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -201,7 +201,7 @@ async def test_a_crash_between_success_and_its_report_costs_no_second_upgrade(
 ) -> None:
     request = request_for(chart(config_map("a")), value="1")
     task = asyncio.create_task(helm.upgrade(request))
-    await eventually(lambda: _is(cluster, "deployed"), 10, every=0.005)
+    await eventually(lambda: _is(cluster, "deployed"), every=0.005)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 

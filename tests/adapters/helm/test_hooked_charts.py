@@ -67,7 +67,7 @@ async def test_cancelling_kills_the_program_while_a_hook_waits(
         jobs = await cluster.kube.list("batch/v1", "Job", namespace=cluster.namespace)
         return bool(jobs.items) and await cluster.status() == "pending-install"
 
-    await eventually(waiting, 20)
+    await eventually(waiting)
     (program,) = set(children(os.getpid())) - before
     started = time.monotonic()
     task.cancel()

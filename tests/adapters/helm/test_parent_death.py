@@ -57,13 +57,13 @@ async def test_kill_9_takes_helm_along(
         assert process.poll() is None
         return await cluster.status() == "pending-install"
 
-    await eventually(caught, 20, every=0.01)
+    await eventually(caught, every=0.01)
     spawned = children(process.pid)
     assert len(spawned) == (3 if has_hooks else 2)  # two warm children, and the program
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
 
-    await eventually(lambda: not any(running(pid) for pid in spawned), 20)
+    await eventually(lambda: not any(running(pid) for pid in spawned))
     assert await cluster.status() == "pending-install"
 
     outcome = await helm.upgrade(request_for(chart(config_map("a-first"), name="next"), value="1"))

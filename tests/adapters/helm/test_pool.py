@@ -73,7 +73,7 @@ async def test_one_child_serves_many_orders(pool: ChildPool, order: Order) -> No
 
 async def test_a_crashed_child_is_replaced(pool: ChildPool, order: Order, hanging: Order) -> None:
     task = asyncio.create_task(pool.run(hanging))
-    await eventually(lambda: pool.busy, 20)
+    await eventually(lambda: pool.busy)
     os.kill(pool.busy[0], signal.SIGKILL)
 
     with pytest.raises(TransientError, match="died during install of release b in a"):
@@ -87,7 +87,7 @@ async def test_a_child_that_died_while_idle_is_replaced(tmp_path: Path, order: O
     async with ChildPool(1, environment(tmp_path, os.environ)) as pool:
         (idle,) = set(children(os.getpid())) - before
         os.kill(idle, signal.SIGKILL)
-        await eventually(lambda: not running(idle), 20)
+        await eventually(lambda: not running(idle))
 
         assert "connection refused" in (await pool.run(order)).error
 
@@ -96,7 +96,7 @@ async def test_cancelling_takes_the_whole_group_and_frees_the_slot(
     pool: ChildPool, order: Order, hanging: Order
 ) -> None:
     task = asyncio.create_task(pool.run(hanging))
-    await eventually(lambda: pool.busy and children(pool.busy[0]), 20)
+    await eventually(lambda: pool.busy and children(pool.busy[0]))
     (child,) = pool.busy
     (plugin,) = children(child)
     started = time.monotonic()
@@ -106,7 +106,7 @@ async def test_cancelling_takes_the_whole_group_and_frees_the_slot(
 
     assert time.monotonic() - started < 5
     assert not running(child)
-    await eventually(lambda: not running(plugin), 20)
+    await eventually(lambda: not running(plugin))
     assert pool.busy == ()
     assert "connection refused" in (await pool.run(order)).error
 
@@ -120,7 +120,7 @@ async def test_a_chart_that_cannot_be_staged_is_a_failure_and_not_the_end_of_the
 
 async def test_cancelling_twice_still_waits_for_the_end(pool: ChildPool, hanging: Order) -> None:
     task = asyncio.create_task(pool.run(hanging))
-    await eventually(lambda: pool.busy and children(pool.busy[0]), 20)
+    await eventually(lambda: pool.busy and children(pool.busy[0]))
     (child,) = pool.busy
     task.cancel()
     await asyncio.sleep(0)
@@ -133,7 +133,7 @@ async def test_cancelling_twice_still_waits_for_the_end(pool: ChildPool, hanging
 
 async def test_waiting_orders_can_be_cancelled_too(pool: ChildPool, order: Order, hanging: Order) -> None:
     working = asyncio.create_task(pool.run(hanging))
-    await eventually(lambda: pool.busy, 20)
+    await eventually(lambda: pool.busy)
     waiting = asyncio.create_task(pool.run(order))
     await asyncio.sleep(0)
     waiting.cancel()

@@ -278,7 +278,7 @@ spec:
     assert await asked() == "false"
 
     await helm.upgrade(replace(request_for(chart(crd, name="crd")), ref=replace(ref, name="crd")))
-    await eventually(established, 10)
+    await eventually(established)
     await helm.upgrade(request_for(asks, SECOND))
     outcome = await helm.upgrade(replace(request_for(toy), ref=replace(ref, name="toy")))
 

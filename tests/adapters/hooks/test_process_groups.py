@@ -45,7 +45,7 @@ while :; do sleep 0.2; done
 
 async def started(package: HookPackage, count: int) -> list[int]:
     folder = package.root / "hooks"
-    await eventually(lambda: len(pids(folder)) == count, 10, what=f"{count} processes")
+    await eventually(lambda: len(pids(folder)) == count, what=f"{count} processes")
     return pids(folder)
 
 
@@ -230,5 +230,5 @@ async def test_a_killed_worker_takes_its_hooks_and_their_files_with_it(
     assert list(runs.glob("worker-*/run-*/values.json"))
     worker.kill()
     await worker.wait()
-    await eventually(lambda: not any(alive(pid) for pid in family), 5, what="the hook's processes are gone")
-    await eventually(lambda: not list(runs.iterdir()), 5, what="the run's files are gone")
+    await eventually(lambda: not any(alive(pid) for pid in family), what="the hook's processes are gone")
+    await eventually(lambda: not list(runs.iterdir()), what="the run's files are gone")

@@ -307,7 +307,7 @@ async def test_a_second_worker_leaves_the_living_alone_and_sweeps_the_dead(
 async def test_a_killed_guard_is_replaced(runner: HookRunner, package: HookPackage) -> None:
     guard = runner._running_guard()._process
     guard.kill()
-    await eventually(lambda: guard.returncode is not None, 5, what="guard ended")
+    await eventually(lambda: guard.returncode is not None, what="guard ended")
     await runner.run(package.hook_run("true"))
     assert runner._running_guard()._process.returncode is None
 

@@ -114,7 +114,7 @@ async def test_a_filter_reaches_neither_files_nor_environment(
 async def test_a_child_that_was_killed_is_replaced() -> None:
     async with JqClient(size=1) as jq:
         looping = asyncio.create_task(jq.run(LOOP, None, timeout=60))
-        await eventually(lambda: jq.busy, 30)
+        await eventually(lambda: jq.busy)
         os.kill(jq.busy[0], signal.SIGKILL)
         with pytest.raises(TransientError, match="its process died"):
             await looping

@@ -59,7 +59,7 @@ async def test_the_kubeconfig_works_within_the_role_and_the_namespace(
     context = yaml.safe_load(text)["contexts"][0]["context"]
     assert context["namespace"] == namespace
     async with KubeClient.from_kubeconfig(text) as hook:
-        listed = await eventually(lambda: hook.list("v1", "ConfigMap", namespace=namespace), 10)
+        listed = await eventually(lambda: hook.list("v1", "ConfigMap", namespace=namespace))
         assert listed.resource_version
         for kind, where in (("ConfigMap", "default"), ("Secret", namespace)):
             with pytest.raises(PermanentError) as caught:
@@ -68,7 +68,7 @@ async def test_the_kubeconfig_works_within_the_role_and_the_namespace(
     await access.remove(namespace, "hooks")
     await access.remove(namespace, "hooks")  # absent is fine
     async with KubeClient.from_kubeconfig(text) as hook:
-        await eventually(lambda: _is_refused(hook, namespace), 15)
+        await eventually(lambda: _is_refused(hook, namespace))
 
 
 async def _is_refused(hook: KubeClient, namespace: str) -> bool:
@@ -132,7 +132,7 @@ async def test_hooks_of_modules_act_cluster_wide_until_they_are_removed(
             except PermanentError:
                 return False  # the authorizer learns of the binding a moment later
 
-        await eventually(allowed, 10)
+        await eventually(allowed)
 
     await access.remove(namespace, account, cluster_wide=True)
     assert await kube.get(binding) is None

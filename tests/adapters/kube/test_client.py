@@ -201,7 +201,7 @@ async def test_a_watch_from_long_ago_has_expired(kube: KubeClient) -> None:
     )
     await kube.apply(definition("oldtimers", "OldTimer"), field_manager="it")
     try:
-        await eventually(lambda: kube.list("tests.windlass.dev/v1", "OldTimer"), 10)
+        await eventually(lambda: kube.list("tests.windlass.dev/v1", "OldTimer"))
         async with aclosing(kube.watch("tests.windlass.dev/v1", "OldTimer", resource_version="1")) as stream:
             with pytest.raises(WatchExpiredError):
                 await asyncio.wait_for(anext(stream), 10)
@@ -252,12 +252,12 @@ async def test_a_kind_that_is_defined_later_is_found_then(kube: KubeClient, name
     assert "LateGuest" in caught.value.message
     await kube.create(definition("lateguests", "LateGuest"))
     try:
-        created = await eventually(lambda: kube.create(late), 10)
+        created = await eventually(lambda: kube.create(late))
         assert created["metadata"]["name"] == "it"
         assert len((await kube.list(group, "lateguest", namespace=namespace)).items) == 1
     finally:
         await kube.delete(where)
-    await eventually(lambda: _is_gone(kube, group), 20)
+    await eventually(lambda: _is_gone(kube, group))
 
 
 async def _is_gone(kube: KubeClient, group: str) -> bool:

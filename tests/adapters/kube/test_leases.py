@@ -127,7 +127,7 @@ async def test_a_cancel_from_outside_stays_a_cancel(kube: KubeClient, namespace:
     first.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first.task
-    await eventually(lambda: _free(kube, namespace), 20)
+    await eventually(lambda: _free(kube, namespace))
 
 
 async def _free(kube: KubeClient, namespace: str) -> bool:

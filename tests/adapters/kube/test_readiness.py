@@ -217,9 +217,9 @@ async def test_an_object_deleted_during_the_wait_is_absent(
     await kube.apply(obj, field_manager="it")
     seen = Seen()
     waiting = asyncio.create_task(readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=seen))
-    await eventually(lambda: seen.last and "available" in seen.last.waiting_for[0], 10)
+    await eventually(lambda: seen.last and "available" in seen.last.waiting_for[0])
     await kube.delete(ref_of(obj))
-    await eventually(lambda: seen.last and seen.last.waiting_for == ("Deployment/it: absent",), 10)
+    await eventually(lambda: seen.last and seen.last.waiting_for == ("Deployment/it: absent",))
     await kube.apply(deployment(namespace), field_manager="it")
     assert await waiting is True
 
@@ -235,7 +235,7 @@ async def test_a_kind_that_is_not_served_yet_comes_with_its_definition(
     }
     waiting = asyncio.create_task(readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=Seen()))
     await kube.apply(crd, field_manager="it")
-    await eventually(lambda: kube.create(obj), 10)
+    await eventually(lambda: kube.create(obj))
     assert await waiting is True
     await kube.delete(ref_of(crd))
 
@@ -276,7 +276,7 @@ async def test_a_wait_is_superseded_by_its_owner(
             owner_generation=applied["metadata"]["generation"],
         )
     )
-    await eventually(lambda: seen.reports, 10)
+    await eventually(lambda: seen.reports)
     if how == "generation":
         await kube.patch(ref_of(owner), {"spec": {"replicas": 1}}, kind="merge")
     else:
@@ -291,7 +291,7 @@ async def test_a_cancelled_wait_stops_within_a_second(
     refs = [ref_of(config_map(namespace, "never")), ref_of(deployment(namespace, "never"))]
     before = asyncio.all_tasks()
     waiting = asyncio.create_task(readiness.wait_ready(refs, deadline=30, on_progress=seen))
-    await eventually(lambda: seen.reports, 10)
+    await eventually(lambda: seen.reports)
     waiting.cancel()
     done, _ = await asyncio.wait({waiting}, timeout=1)
     assert done

@@ -259,7 +259,7 @@ async def test_many_who_want_one_digest_copy_it_once_and_block_nobody(
     artifact = await store.resolve(repository, SOURCE)
     monkeypatch.setattr(source_file, "copy", late)
     tasks = [asyncio.create_task(store.ensure(repository, artifact)) for _ in range(50)]
-    await eventually(lambda: bool(copies), 5, what="the first has begun")
+    await eventually(lambda: bool(copies), what="the first has begun")
     everybody_asked.set()
     assert len({await task for task in tasks}) == 1
     assert len(copies) == 1
