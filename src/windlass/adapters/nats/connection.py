@@ -4,62 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
 from nats.aio.client import Client
 
+from windlass.adapters.nats.access import NatsAccess
 from windlass.adapters.nats.failures import failure, translated
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
 RECONNECT_WAIT: Final = 0.25
 """Seconds between two tries to reach a server that went away."""
 
+_DENIALS: Final = 100  # refusals that are remembered; each belongs to a call that waits for its answer for seconds
 _FIRST_TRY: Final = 10.0  # seconds until the first connection is given up
 _CONNECT_TIMEOUT: Final = 5
 _PING_INTERVAL: Final = 10  # seconds; a server that hangs is noticed after two of them
 _FOR_EVER: Final = -1
 
 _log: Final = structlog.stdlib.get_logger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsAccess:
-    """Where NATS is and who we are; at most one of the ways to log in.
-
-    Attributes:
-        servers: URLs, ``nats://`` or ``tls://``.
-        user: with ``password``.
-        password: of ``user``.
-        token: instead.
-        credentials: a ``.creds`` file with JWT and seed, instead.
-        nkey_seed: a file with an NKey seed, instead.
-        authorities: PEM of the authorities that sign the server's certificate; None for those of the system. Given, the
-            connection is TLS whatever the URL says.
-        certificate: PEM files with our certificate and its key, where the server asks for one.
-    """
-
-    servers: Sequence[str]
-    user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    credentials: Path | None = None
-    nkey_seed: Path | None = None
-    authorities: str | None = None
-    certificate: tuple[Path, Path] | None = None
-
-    def __post_init__(self) -> None:
-        ways = [bool(self.user), bool(self.token), self.credentials is not None, self.nkey_seed is not None]
-        if sum(ways) > 1 or not self.servers:
-            raise PermanentError(
-                Reason.VALIDATION_FAILED,
-                "NATS access needs a server, and at most one of user, token, credentials and nkey_seed",
-                actor=Actor.ADMIN,
-            )
 
 
 class NatsConnection:
@@ -70,6 +36,7 @@ class NatsConnection:
         self.where = where
         self.refused: asyncio.Future[WindlassError] = asyncio.get_running_loop().create_future()
         self._lost = asyncio.Event()
+        self._denials: deque[str] = deque(maxlen=_DENIALS)
 
     @property
     def jetstream(self) -> Any:
@@ -101,6 +68,10 @@ class NatsConnection:
         if not self.up:
             raise TransientError(Reason.API_UNAVAILABLE, f"cannot {call}: no connection to NATS at {self.where}")
 
+    def denied(self, subject: str) -> bool:
+        """Say whether the server refused what was sent to ``subject``: the call itself hears nothing of it."""
+        return any(f'"{subject.lower()}"' in denial for denial in self._denials)
+
     async def disconnected(self) -> None:
         """Take note of a lost connection; called by nats-py."""
         self._lost.set()
@@ -116,6 +87,8 @@ class NatsConnection:
         meaning = failure(f"connect to NATS at {self.where}", error)
         if isinstance(meaning, PermanentError) and not self.refused.done():
             self.refused.set_result(meaning)
+        if isinstance(meaning, PermanentError):
+            self._denials.append(str(error).lower())
         _log.debug("NATS", server=self.where, error=str(meaning))
 
 
