@@ -18,6 +18,10 @@ TRIES: Final = 5
 """Conflicts with other writers before the error is told; the next event or resync tries again."""
 
 
+REMEMBERED: Final = 10_000
+"""Released objects whose late events are known for what they are; one forgotten is deleted once more, to no effect."""
+
+
 class Finalizers:
     """One finalizer on the objects of one framework.
 
@@ -35,10 +39,15 @@ class Finalizers:
             raise InvalidConfigError("finalizers need the framework's name")
         self._kube = kube
         self.finalizer = finalizer or f"{PREFIX}/{name}"
+        self._released: dict[str, None] = {}
 
     def held(self, obj: Any) -> bool:
-        """Say whether the object has the finalizer."""
-        return self.finalizer in _finalizers(obj)
+        """Say whether the object has the finalizer, as far as we know.
+
+        The event of an object's going shows it as it was before its last finalizer was taken away, and so does an older
+        event that waited meanwhile: what this process released is not held, whatever the picture says.
+        """
+        return self.finalizer in _finalizers(obj) and uid(obj) not in self._released
 
     async def hold(self, obj: Any) -> bool:
         """Make sure that the object has the finalizer before anything is made for it.
@@ -52,8 +61,9 @@ class Finalizers:
         """
         if under_deletion(obj):
             return False
-        if self.held(obj):
+        if self.finalizer in _finalizers(obj):
             return True
+        self._released.pop(uid(obj), None)
         await self._change(obj, add=True)
         return False
 
@@ -63,7 +73,11 @@ class Finalizers:
         Raises:
             WindlassError: the API server refused or did not answer.
         """
-        return await self._change(obj, add=False)
+        changed = await self._change(obj, add=False)
+        self._released[uid(obj)] = None
+        if len(self._released) > REMEMBERED:
+            del self._released[next(iter(self._released))]
+        return changed
 
     async def _change(self, obj: Any, *, add: bool) -> bool:
         """Write the list against the version it was read at: no other writer's finalizer is lost or brought back."""
