@@ -1,7 +1,6 @@
 """An operator: a Tenant becomes a namespace with quota, network policies and role bindings.
 
-python examples/operators/tenant-namespaces/main.py
-kubectl apply -f examples/operators/tenant-namespaces/tenant.yaml
+Start it with `python main.py`, then `kubectl apply -f tenant.yaml`.
 """
 
 from __future__ import annotations

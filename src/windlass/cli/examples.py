@@ -91,6 +91,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("windlass worker --log-format json", "under an init system"),
     ),
     "watcher": (("windlass watcher", "beside a worker; several may run, one is active"),),
+    "operator new": (
+        ("windlass operator new web-site", "an operator on windlass.framework, in the folder web-site"),
+        ("windlass operator new web-site --group sites.example.com -o operators", "with an API group of yours"),
+    ),
     "codec serve": (
         (
             "windlass codec serve --token-file token --ui-origin http://127.0.0.1:8233",

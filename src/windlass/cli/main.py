@@ -68,6 +68,9 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "watcher": ("run", "watcher", "Watch the cluster and signal the lifecycles"),
         "codec": ("codec", "app", "Let the Temporal UI read encrypted payloads (serve)"),
     },
+    "Operators": {
+        "operator": ("operator", "app", "Begin an operator of your own"),
+    },
     "": {
         "completion": ("completion", "completion", "Teach your shell the commands and the names of packages"),
         "version": ("version", "version", "Show the versions of Windlass and of what it uses"),
