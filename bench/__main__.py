@@ -63,6 +63,7 @@ MEASURES: Final = (
     Measure(names=("takeover",), module="takeover", options={"packages": 12, "runs": 3}),
     Measure(names=("roles",), module="roles", options={"packages": 20}),
     Measure(names=("drift",), module="drift"),
+    Measure(names=("operator",), module="operators", options={"objects": 1000, "samples": 200}),
     Measure(names=("recovery",), module="recovery", function="upgrading", options={"runs": 10}),
 )
 
