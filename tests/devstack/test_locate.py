@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,19 @@ def test_versions_are_read_from_what_programs_print(output: str, version: tuple[
     assert parse_version(output) == version
 
 
-@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+BUILT = [tool for tool in TOOLS.values() if not tool.wheel]
+BROUGHT = [tool for tool in TOOLS.values() if tool.wheel]
+
+
+@pytest.mark.parametrize("tool", BROUGHT, ids=lambda tool: tool.name)
+def test_what_a_wheel_brings_is_found_beside_our_python(tool: Tool, tmp_path: Path) -> None:
+    found = locate(tool, tmp_path, {}).found
+    assert found is not None
+    assert (found.version, found.source.value) == (tool.version, "PyPI"), "uv.lock and the catalogue differ"
+    assert found.version == version(tool.wheel)
+
+
+@pytest.mark.parametrize("tool", BUILT, ids=lambda tool: tool.name)
 def test_the_catalogue_agrees_with_go_mod(tool: Tool) -> None:
     words = (paths.modules_dir() / tool.module / "go.mod").read_text().split()
     pinned = dict(itertools.pairwise(words))

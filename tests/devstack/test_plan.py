@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import socket
 from pathlib import Path
 
 import pytest
 
-from windlass.devstack import credentials, parts, paths, ports
+from windlass.devstack import credentials, nats, parts, paths, ports
 from windlass.devstack.catalog import TOOLS
 from windlass.devstack.plan import PORTS, Plan
 from windlass.temporal.codec_token import token_at
@@ -74,9 +75,27 @@ def test_what_people_bring_is_left_out_and_what_they_ask_for_is_there(plan: Plan
     assert names == ["temporal", "codec", "objects", "crds"]
     with_registry = dataclasses.replace(plan, tools={**plan.tools, "registry": "/programs/registry"})
     assert "registry" in [part.name for part in parts.of(with_registry)]
+    with_nats = dataclasses.replace(plan, tools={**plan.tools, "nats-server": "/programs/nats-server"})
+    assert "nats" in [part.name for part in parts.of(with_nats)]
     objects = next(part for part in parts.of(make(tmp_path, external_kubeconfig="/k")) if part.name == "objects")
     assert "--kubeconfig=/k" in objects.argv
     assert not any("simulated" in argument for argument in objects.argv)
+
+
+def test_nats_keeps_its_password_to_itself_and_speaks_tls(plan: Plan) -> None:
+    chosen = dataclasses.replace(plan, tools={**plan.tools, "nats-server": "/programs/nats-server"})
+    nats.write_config(chosen)
+    password = nats.password_file(chosen.folder).read_text()
+    config = json.loads(nats.config_file(chosen.folder).read_text())
+    assert config["authorization"] == {"user": "windlass", "password": password}
+    assert config["listen"] == f"127.0.0.1:{plan.ports['nats']}"
+    assert config["tls"]["cert_file"] == str(plan.folder / "pki" / "serving.crt")
+    assert config["jetstream"]["store_dir"].startswith(str(plan.folder))
+    for file in (nats.password_file(chosen.folder), nats.config_file(chosen.folder)):
+        assert file.stat().st_mode & 0o777 == 0o600
+    assert not any(password in argument for part in parts.of(chosen) for argument in part.argv)
+    nats.write_config(chosen)
+    assert nats.password_file(chosen.folder).read_text() == password
 
 
 def test_needs_name_parts_that_come_before(plan: Plan) -> None:
@@ -93,6 +112,7 @@ def test_clients_settings_do_not_reach_the_parts() -> None:
         "ETCD_NAME": "e",
         "KWOK_X": "1",
         "REGISTRY_X": "1",
+        "NATS_URL": "n",
     }
     assert parts.environment(inherited) == {"PATH": "/bin"}
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from support.tls import Identity, identity
 from support.waiting import eventually_sync
-from windlass.adapters.nats.connection import NatsAccess
+from windlass.adapters.nats.access import NatsAccess
 
 USER, PASSWORD = "robot", "s3cret"
 GUEST, GUEST_PASSWORD = "guest", "guest"

@@ -32,6 +32,7 @@ class Extra(StrEnum):
     """Parts of a stack that are there on request."""
 
     REGISTRY = "registry"
+    NATS = "nats"
 
 
 class Form(StrEnum):
@@ -67,7 +68,10 @@ def up(
 
     signal.signal(signal.SIGTERM, _interrupt)
     options = StackOptions(
-        kubeconfig=kubeconfig, temporal_address=temporal_address, registry=Extra.REGISTRY in (extras or ())
+        kubeconfig=kubeconfig,
+        temporal_address=temporal_address,
+        registry=Extra.REGISTRY in (extras or ()),
+        nats=Extra.NATS in (extras or ()),
     )
     stack = Stack.start(data_dir, options=options, detach=detach, report=typer.echo)
     typer.echo(_summary(stack))
@@ -128,6 +132,7 @@ def status(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
         "kubeconfig": state.kubeconfig,
         "temporal": state.temporal_address,
         "ui": state.ui_url,
+        "nats": state.nats_url,
         "parts": parts,
     }
     if output is not Form.TABLE:
@@ -207,7 +212,9 @@ def _summary(stack: Stack) -> str:
     ]
     if state.ui_url:
         lines.append(f"UI          {state.ui_url}")
-    lines += ["", f"export KUBECONFIG={state.kubeconfig}", f"export TEMPORAL_ADDRESS={state.temporal_address}"]
+    if state.nats_url:
+        lines.append(f"NATS        {state.nats_url}, login and authority: export the variables below")
+    lines += ["", *(f"export {name}={value}" for name, value in stack.env.items())]
     return "\n".join(lines)
 
 

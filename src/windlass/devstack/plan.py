@@ -23,6 +23,8 @@ PORTS: Final = (
     "temporal-metrics",
     "codec",
     "registry",
+    "nats",
+    "nats-monitor",
 )
 """Names of the loopback ports of one stack."""
 
@@ -89,6 +91,11 @@ class Plan:
     def registry_address(self) -> str:
         """host:port of the OCI registry; empty when the stack has none."""
         return f"{LOOPBACK}:{self.ports['registry']}" if "registry" in self.tools else ""
+
+    @property
+    def nats_url(self) -> str:
+        """URL of the NATS server; empty when the stack has none."""
+        return f"tls://{LOOPBACK}:{self.ports['nats']}" if "nats-server" in self.tools else ""
 
     @property
     def keyring(self) -> Path:

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from windlass.devstack import credentials, paths, ports, supervisor
+from windlass.devstack import credentials, nats, paths, ports, supervisor
 from windlass.devstack.build import Report, ensure_tools
 from windlass.devstack.catalog import TOOLS, Tool
+from windlass.devstack.credentials import Credentials
 from windlass.devstack.errors import StackError
 from windlass.devstack.locate import Found
 from windlass.devstack.plan import PORTS, Plan
@@ -45,12 +46,14 @@ class StackOptions:
         temporal_address: host:port of a Temporal that takes the place of the embedded one; empty for none.
         crds: folder of CustomResourceDefinitions to install; the installed Windlass's own when None.
         registry: whether an OCI registry without login runs beside the rest.
+        nats: whether a NATS server with JetStream, login and TLS runs beside the rest.
     """
 
     kubeconfig: Path | None = None
     temporal_address: str = ""
     crds: Path | None = None
     registry: bool = False
+    nats: bool = False
 
     @property
     def tools(self) -> list[Tool]:
@@ -62,6 +65,8 @@ class StackOptions:
             left_out.add("temporal")
         if not self.registry:
             left_out.add("registry")
+        if not self.nats:
+            left_out.add("nats-server")
         return [tool for tool in TOOLS.values() if tool.name not in left_out]
 
 
@@ -178,7 +183,8 @@ class Stack:
     def env(self) -> dict[str, str]:
         """Environment variables that point usual clients at this stack."""
         state = self.state
-        return {"KUBECONFIG": state.kubeconfig, "TEMPORAL_ADDRESS": state.temporal_address}
+        servers = {"KUBECONFIG": state.kubeconfig, "TEMPORAL_ADDRESS": state.temporal_address}
+        return servers | (nats.environment(self.data_dir, state.nats_url) if state.nats_url else {})
 
     def tool(self, name: str) -> Path:
         """Path of a program the stack uses, such as `kubectl` or `helm`.
@@ -289,8 +295,12 @@ def _plan(data_dir: Path, options: StackOptions, tools: dict[str, Found], *, det
     )
     Keyring.load_or_create(plan.keyring)
     token_at(plan.codec_token_file)
+    if options.kubeconfig is None or options.nats:
+        credentials.ensure(data_dir / "pki")
+    if options.nats:
+        nats.write_config(plan)
     if options.kubeconfig is None:
-        pki = credentials.ensure(data_dir / "pki")
+        pki = Credentials(data_dir / "pki")
         credentials.write_kubeconfigs(pki, plan.apiserver_url, plan.kubeconfig)
     return plan
 

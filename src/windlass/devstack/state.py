@@ -74,6 +74,7 @@ class StackState:
         kubeconfig: path of the kubeconfig to use.
         apiserver_url: of the embedded API server; empty when the cluster is somebody else's.
         temporal_address: host:port.
+        nats_url: of the NATS server; empty when the stack has none.
         ui_url: of the embedded Temporal's UI; empty when Temporal is somebody else's.
         tools: path of each program in use, by tool name.
         parts: by name, in the order in which they come up.
@@ -90,6 +91,7 @@ class StackState:
     apiserver_url: str = ""
     temporal_address: str = ""
     ui_url: str = ""
+    nats_url: str = ""
     tools: dict[str, str] = field(default_factory=dict[str, str])
     parts: dict[str, PartState] = field(default_factory=dict[str, PartState])
 

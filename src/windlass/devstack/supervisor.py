@@ -73,6 +73,7 @@ class Supervisor:
             apiserver_url=plan.apiserver_url,
             temporal_address=plan.temporal_address,
             ui_url=plan.ui_url,
+            nats_url=plan.nats_url,
             tools=plan.tools,
             parts={name: child.state for name, child in self._children.items()},
         )

@@ -4,6 +4,17 @@ This is the composition root of operators, the only place beside programs that k
 """
 
 from windlass.operators.kubernetes import connect, kubernetes_framework
+from windlass.operators.nats import WallClock, bucket, connect_nats, event_log, informer, run_controller
 from windlass.operators.process import run
 
-__all__ = ["connect", "kubernetes_framework", "run"]
+__all__ = [
+    "WallClock",
+    "bucket",
+    "connect",
+    "connect_nats",
+    "event_log",
+    "informer",
+    "kubernetes_framework",
+    "run",
+    "run_controller",
+]

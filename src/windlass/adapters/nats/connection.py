@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
 from nats.aio.client import Client
 
+from windlass.adapters.nats.access import NatsAccess
 from windlass.adapters.nats.failures import failure, translated
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
@@ -25,41 +24,6 @@ _PING_INTERVAL: Final = 10  # seconds; a server that hangs is noticed after two 
 _FOR_EVER: Final = -1
 
 _log: Final = structlog.stdlib.get_logger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NatsAccess:
-    """Where NATS is and who we are; at most one of the ways to log in.
-
-    Attributes:
-        servers: URLs, ``nats://`` or ``tls://``.
-        user: with ``password``.
-        password: of ``user``.
-        token: instead.
-        credentials: a ``.creds`` file with JWT and seed, instead.
-        nkey_seed: a file with an NKey seed, instead.
-        authorities: PEM of the authorities that sign the server's certificate; None for those of the system. Given, the
-            connection is TLS whatever the URL says.
-        certificate: PEM files with our certificate and its key, where the server asks for one.
-    """
-
-    servers: Sequence[str]
-    user: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
-    credentials: Path | None = None
-    nkey_seed: Path | None = None
-    authorities: str | None = None
-    certificate: tuple[Path, Path] | None = None
-
-    def __post_init__(self) -> None:
-        ways = [bool(self.user), bool(self.token), self.credentials is not None, self.nkey_seed is not None]
-        if sum(ways) > 1 or not self.servers:
-            raise PermanentError(
-                Reason.VALIDATION_FAILED,
-                "NATS access needs a server, and at most one of user, token, credentials and nkey_seed",
-                actor=Actor.ADMIN,
-            )
 
 
 class NatsConnection:
