@@ -72,8 +72,9 @@ async def test_what_this_user_may_not_do_is_said(secured: NatsServer) -> None:
     async with connected(access) as connection:
         entities = BucketEntities(connection, "routes")
         await entities.list()
-        with pytest.raises(WindlassError, match="put routes/a"):
+        with pytest.raises(PermanentError, match="put routes/a: NATS refuses this user") as caught:
             await entities.put("a", {})
+        assert caught.value.reason is Reason.FORBIDDEN
 
 
 @pytest.mark.parametrize(

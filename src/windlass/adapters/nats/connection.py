@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -18,6 +19,7 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 RECONNECT_WAIT: Final = 0.25
 """Seconds between two tries to reach a server that went away."""
 
+_DENIALS: Final = 100  # refusals that are remembered; each belongs to a call that waits for its answer for seconds
 _FIRST_TRY: Final = 10.0  # seconds until the first connection is given up
 _CONNECT_TIMEOUT: Final = 5
 _PING_INTERVAL: Final = 10  # seconds; a server that hangs is noticed after two of them
@@ -34,6 +36,7 @@ class NatsConnection:
         self.where = where
         self.refused: asyncio.Future[WindlassError] = asyncio.get_running_loop().create_future()
         self._lost = asyncio.Event()
+        self._denials: deque[str] = deque(maxlen=_DENIALS)
 
     @property
     def jetstream(self) -> Any:
@@ -65,6 +68,10 @@ class NatsConnection:
         if not self.up:
             raise TransientError(Reason.API_UNAVAILABLE, f"cannot {call}: no connection to NATS at {self.where}")
 
+    def denied(self, subject: str) -> bool:
+        """Say whether the server refused what was sent to ``subject``: the call itself hears nothing of it."""
+        return any(f'"{subject.lower()}"' in denial for denial in self._denials)
+
     async def disconnected(self) -> None:
         """Take note of a lost connection; called by nats-py."""
         self._lost.set()
@@ -80,6 +87,8 @@ class NatsConnection:
         meaning = failure(f"connect to NATS at {self.where}", error)
         if isinstance(meaning, PermanentError) and not self.refused.done():
             self.refused.set_result(meaning)
+        if isinstance(meaning, PermanentError):
+            self._denials.append(str(error).lower())
         _log.debug("NATS", server=self.where, error=str(meaning))
 
 

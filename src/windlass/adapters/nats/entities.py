@@ -189,8 +189,7 @@ class BucketEntities:
         call = f"{verb} {self._bucket}/{key}"
         self._check(call, key)
         headers = {_EXPECTED: after} if after else None
-        with translated(call):
-            return str((await self._context.publish(f"{self._prefix}{key}", value, headers=headers)).seq)
+        return str(await self._publish(call, key, value, headers))
 
     async def _remove(self, verb: str, key: str, headers: dict[str, str], version: str) -> bool:
         call = f"{verb} {self._bucket}/{key}"
@@ -198,9 +197,23 @@ class BucketEntities:
         if found is None or found.operation is not Operation.PUT:
             return False
         wanted = {**headers, _EXPECTED: version} if version else headers
-        with translated(call):
-            await self._context.publish(f"{self._prefix}{key}", headers=wanted)
+        await self._publish(call, key, b"", wanted)
         return True
+
+    async def _publish(self, call: str, key: str, value: bytes, headers: dict[str, str] | None) -> int:
+        subject = f"{self._prefix}{key}"
+        try:
+            with translated(call):
+                return int((await self._context.publish(subject, value, headers=headers)).seq)
+        except TransientError as error:
+            if error.reason is Reason.API_UNAVAILABLE and self._connection.denied(subject):
+                raise PermanentError(
+                    Reason.FORBIDDEN,
+                    f"cannot {call}: NATS refuses this user",
+                    hint="grant the rights",
+                    actor=Actor.ADMIN,
+                ) from error
+            raise
 
     def _check(self, call: str, key: str) -> None:
         if not is_valid_key(key):
