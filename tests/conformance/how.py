@@ -66,9 +66,39 @@ class Observed(Protocol):
         ...
 
 
+class ObservedController(Protocol):
+    """A controller over entities that runs."""
+
+    def begun(self, key: str) -> int:
+        """Return how often the handler was called for ``key`` so far."""
+        ...
+
+    async def put(self, key: str) -> None:
+        """Make the primary be there, changed."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Make the primary go."""
+        ...
+
+    async def touch(self, key: str) -> None:
+        """Change a secondary of the primary."""
+        ...
+
+    def enqueue_after(self, key: str, delay: float) -> None:
+        """Ask for the key after ``delay`` seconds."""
+        ...
+
+
 class HowToRun(Protocol):
     """A way of running operators."""
 
     def framework(self, sets: Sequence[SetSpec]) -> AbstractAsyncContextManager[Observed]:
         """Run an operator of these sets inside the block; it is stopped in order at the end."""
+        ...
+
+    def controller(
+        self, handle: Callable[[str], Awaitable[None]], *, threadiness: int = 4
+    ) -> AbstractAsyncContextManager[ObservedController]:
+        """Run a controller over entities inside the block; it is stopped in order at the end."""
         ...

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import structlog
-from conformance.how import Action, Observed, ResourceSpec, SetSpec
+from conformance.how import Action, Observed, ObservedController, ResourceSpec, SetSpec
+from controllerruntime.memory import Controller, MemoryEntities
 from prometheus_client import CollectorRegistry
 
 from support.waiting import eventually
+from windlass.controllerruntime import ControllerRuntime, Operation, Owner, owned
 from windlass.framework import (
     CRUDResource,
     ExponentialBackOff,
@@ -116,6 +118,48 @@ class InProcess:
         finally:
             task.cancel()
             await asyncio.wait({task})
+
+    @asynccontextmanager
+    async def controller(
+        self, handle: Callable[[str], Awaitable[None]], *, threadiness: int = 4
+    ) -> AsyncGenerator[ObservedController]:
+        primary, secondary = MemoryEntities("primaries"), MemoryEntities("secondaries")
+        runtime = ControllerRuntime("conformance", "Widget", primary, secondaries=[secondary], resync=3600)
+        controller = Controller(runtime, handle)
+        runtime.set_custom_controller(controller)
+        stop = asyncio.Event()
+        task = asyncio.create_task(controller.run(threadiness, stop))
+        try:
+            # Before its start a controller hears of nothing.
+            await eventually(lambda: "garbage" in controller.calls, WITHIN)
+            yield RunningController(controller, primary, secondary)
+        finally:
+            stop.set()
+            await task
+
+
+class RunningController:
+    """An `ObservedController`."""
+
+    def __init__(self, controller: Controller, primary: MemoryEntities, secondary: MemoryEntities) -> None:
+        self._controller = controller
+        self._primary = primary
+        self._secondary = secondary
+
+    def begun(self, key: str) -> int:
+        return self._controller.synced.count(key)
+
+    async def put(self, key: str) -> None:
+        self._primary.store(key, {})
+
+    async def delete(self, key: str) -> None:
+        self._primary.drop(key)
+
+    async def touch(self, key: str) -> None:
+        self._secondary.store(key, owned({}, Owner(kind="Widget", key=key)))
+
+    def enqueue_after(self, key: str, delay: float) -> None:
+        self._controller.runtime.enqueue_key_after(key, Operation.PUT, delay)
 
 
 def _set(spec: SetSpec, journal: Journal) -> ResourceSet:

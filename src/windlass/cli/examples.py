@@ -94,6 +94,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "operator new": (
         ("windlass operator new web-site", "an operator on windlass.framework, in the folder web-site"),
         ("windlass operator new web-site --group sites.example.com -o operators", "with an API group of yours"),
+        (
+            "windlass operator new web-site --kind controllerruntime",
+            "a controller over NATS, windlass.controllerruntime",
+        ),
     ),
     "codec serve": (
         (

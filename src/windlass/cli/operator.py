@@ -23,6 +23,7 @@ class Kind(StrEnum):
     """What an operator is built on; each has a folder of templates."""
 
     FRAMEWORK = "framework"
+    CONTROLLERRUNTIME = "controllerruntime"
 
 
 @app.callback()
