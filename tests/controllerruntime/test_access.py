@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from controllerruntime.following import following
 
-from support.nats import GUEST, GUEST_PASSWORD, PASSWORD, USER, NatsServer, nats_server
+from support.nats import GUEST, GUEST_PASSWORD, LEAST, LEAST_BUCKET, PASSWORD, USER, NatsServer, nats_server
 from support.tls import identity
+from support.waiting import eventually
 from windlass.adapters.nats.access import NatsAccess, access_from
 from windlass.adapters.nats.connection import connected
 from windlass.adapters.nats.entities import BucketEntities, ensure_bucket
@@ -75,6 +77,26 @@ async def test_what_this_user_may_not_do_is_said(secured: NatsServer) -> None:
         with pytest.raises(PermanentError, match="put routes/a: NATS refuses this user") as caught:
             await entities.put("a", {})
         assert caught.value.reason is Reason.FORBIDDEN
+
+
+async def test_the_rights_that_the_documentation_names_are_enough(secured: NatsServer) -> None:
+    async with connected(secured.access) as connection:
+        await ensure_bucket(connection, LEAST_BUCKET)
+        await ensure_bucket(connection, "theirs")
+    async with connected(dataclasses.replace(secured.access, user=LEAST, password=LEAST)) as connection:
+        await ensure_bucket(connection, LEAST_BUCKET)
+        entities = BucketEntities(connection, LEAST_BUCKET)
+        async with following(entities) as notes:
+            await eventually(lambda: notes.pictures, 20)
+            version = await entities.create("a", {})
+            await entities.update("a", {"n": 1}, version=version)
+            assert await entities.get("a") is not None
+            assert len(await entities.list()) == 1
+            await entities.delete("a")
+            await eventually(lambda: len(notes.changes) == 3, 20)
+            assert notes.errors == []
+        with pytest.raises(WindlassError):
+            await BucketEntities(connection, "theirs").put("a", {})
 
 
 @pytest.mark.parametrize(

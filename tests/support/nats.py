@@ -19,6 +19,8 @@ from windlass.adapters.nats.access import NatsAccess
 
 USER, PASSWORD = "robot", "s3cret"
 GUEST, GUEST_PASSWORD = "guest", "guest"
+LEAST, LEAST_BUCKET = "least", "mine"
+"""A user (its password is its name) with just the rights for one bucket that docs/operators.md names."""
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "nats-server"
 
@@ -82,10 +84,20 @@ def nats_server(folder: Path, *, secured: bool = False) -> Iterator[NatsServer]:
         (folder / "tls.crt").write_bytes(server.certificate_pem)
         (folder / "tls.key").write_bytes(server.key_pem)
         options["tls"] = {"cert_file": str(folder / "tls.crt"), "key_file": str(folder / "tls.key")}
+        bucket = f"KV_{LEAST_BUCKET}"
+        least = [
+            f"$KV.{LEAST_BUCKET}.>",
+            "$JS.API.INFO",
+            f"$JS.API.STREAM.INFO.{bucket}",
+            f"$JS.API.STREAM.MSG.GET.{bucket}",
+            f"$JS.API.CONSUMER.*.{bucket}.>",
+            f"$JS.API.CONSUMER.MSG.NEXT.{bucket}.>",
+        ]
         denied = {"publish": {"deny": ["$KV.>"]}}
         options["authorization"] = {
             "users": [
                 {"user": USER, "password": PASSWORD},
+                {"user": LEAST, "password": LEAST, "permissions": {"publish": least, "subscribe": "_INBOX.>"}},
                 {"user": GUEST, "password": GUEST_PASSWORD, "permissions": denied},
             ]
         }
