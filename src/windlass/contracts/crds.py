@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -190,6 +190,42 @@ def crd_manifest(resource: Resource) -> dict[str, Any]:
 def crd_manifests() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of all kinds."""
     return [crd_manifest(resource) for resource in RESOURCES]
+
+
+def missing_fields(definition: Mapping[str, Any]) -> list[str]:
+    """Return the fields that this version of Windlass writes and a cluster's definition does not know, by path.
+
+    A cluster with older definitions refuses a status with such a field, as a failure of its own (500); of an object
+    that a person writes it drops them. Nothing is said of definitions that are newer.
+
+    Args:
+        definition: a CustomResourceDefinition of ours as the cluster has it.
+    """
+    name = str((definition.get("metadata") or {}).get("name"))
+    ours = next((one for one in crd_manifests() if one["metadata"]["name"] == name), None)
+    if ours is None:
+        return []
+    [wanted] = ours["spec"]["versions"]
+    versions = (definition.get("spec") or {}).get("versions") or []
+    found = next((one for one in versions if one.get("name") == wanted["name"]), {})
+    there = (found.get("schema") or {}).get("openAPIV3Schema") or {}
+    return sorted(_missing(wanted["schema"]["openAPIV3Schema"], there, ""))
+
+
+def _missing(wanted: Mapping[str, Any], there: Mapping[str, Any], path: str) -> Iterator[str]:
+    if there.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    known: Mapping[str, Any] = there.get("properties") or {}
+    for name, schema in (wanted.get("properties") or {}).items():
+        if name not in known:
+            yield f"{path}.{name}".removeprefix(".")
+        else:
+            yield from _missing(schema, known[name], f"{path}.{name}")
+    for keyword, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        inner, other = wanted.get(keyword), there.get(keyword)
+        if isinstance(inner, dict):
+            below = cast("Mapping[str, Any]", other if isinstance(other, dict) else {})
+            yield from _missing(cast("Mapping[str, Any]", inner), below, path + mark)
 
 
 def crd_files() -> dict[str, str]:
