@@ -201,31 +201,33 @@ def missing_fields(definition: Mapping[str, Any]) -> list[str]:
     Args:
         definition: a CustomResourceDefinition of ours as the cluster has it.
     """
-    name = str((definition.get("metadata") or {}).get("name"))
+    name = str(_mapping(definition.get("metadata")).get("name"))
     ours = next((one for one in crd_manifests() if one["metadata"]["name"] == name), None)
     if ours is None:
         return []
-    [wanted] = ours["spec"]["versions"]
-    versions = (definition.get("spec") or {}).get("versions") or []
-    found = next((one for one in versions if one.get("name") == wanted["name"]), {})
-    there = (found.get("schema") or {}).get("openAPIV3Schema") or {}
-    return sorted(_missing(wanted["schema"]["openAPIV3Schema"], there, ""))
+    [wanted] = cast("list[Schema]", ours["spec"]["versions"])
+    versions = cast("list[Schema]", _mapping(definition.get("spec")).get("versions") or [])
+    found: Schema = next((one for one in versions if one.get("name") == wanted["name"]), dict[str, Any]())
+    there = _mapping(_mapping(found.get("schema")).get("openAPIV3Schema"))
+    return sorted(_missing(_mapping(wanted["schema"]["openAPIV3Schema"]), there, ""))
 
 
-def _missing(wanted: Mapping[str, Any], there: Mapping[str, Any], path: str) -> Iterator[str]:
+def _missing(wanted: Schema, there: Schema, path: str) -> Iterator[str]:
     if there.get("x-kubernetes-preserve-unknown-fields"):
         return
-    known: Mapping[str, Any] = there.get("properties") or {}
-    for name, schema in (wanted.get("properties") or {}).items():
+    known = _mapping(there.get("properties"))
+    for name, schema in _mapping(wanted.get("properties")).items():
         if name not in known:
             yield f"{path}.{name}".removeprefix(".")
         else:
-            yield from _missing(schema, known[name], f"{path}.{name}")
+            yield from _missing(_mapping(schema), _mapping(known[name]), f"{path}.{name}")
     for keyword, mark in (("items", "[]"), ("additionalProperties", ".*")):
-        inner, other = wanted.get(keyword), there.get(keyword)
-        if isinstance(inner, dict):
-            below = cast("Mapping[str, Any]", other if isinstance(other, dict) else {})
-            yield from _missing(cast("Mapping[str, Any]", inner), below, path + mark)
+        if inner := _mapping(wanted.get(keyword)):
+            yield from _missing(inner, _mapping(there.get(keyword)), path + mark)
+
+
+def _mapping(value: Any) -> Schema:
+    return cast("Schema", value) if isinstance(value, dict) else {}
 
 
 def crd_files() -> dict[str, str]:
