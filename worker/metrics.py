@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from windlass import __version__
-from windlass.contracts.steps import ReleaseResult
+from windlass.contracts.steps import DriftResult, ReleaseResult, SettingsRequest
 
 STEP_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 """Seconds: from a local activity of milliseconds to a rollout that takes half an hour."""
@@ -59,6 +59,12 @@ class Metrics:
             "Helm operations that ended well, by what they did.",
             ["action"],
             registry=registry,
+        )
+        self.rollbacks = Counter(
+            "windlass_rollbacks_total", "Good releases whose settings were brought back.", registry=registry
+        )
+        self.corrections = Counter(
+            "windlass_drift_corrections_total", "Differences from a release that were put right.", registry=registry
         )
         self.shard = Gauge(
             "windlass_shard_served", "1 while this process serves the shard.", ["shard"], registry=registry
@@ -121,8 +127,13 @@ class _Measured(ActivityInboundInterceptor):
         finally:
             metrics.running.labels(name).dec()
             metrics.steps.labels(name, outcome).observe(time.monotonic() - began)
+        request = input.args[0] if input.args else None
         if isinstance(result, ReleaseResult):
             metrics.releases.labels(result.action).inc()
+        elif isinstance(result, DriftResult):
+            metrics.corrections.inc(len(result.corrected))
+        elif isinstance(request, SettingsRequest) and request.restore:
+            metrics.rollbacks.inc()
         return result
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -190,6 +190,44 @@ def crd_manifest(resource: Resource) -> dict[str, Any]:
 def crd_manifests() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of all kinds."""
     return [crd_manifest(resource) for resource in RESOURCES]
+
+
+def missing_fields(definition: Mapping[str, Any]) -> list[str]:
+    """Return the fields that this version of Windlass writes and a cluster's definition does not know, by path.
+
+    A cluster with older definitions refuses a status with such a field, as a failure of its own (500); of an object
+    that a person writes it drops them. Nothing is said of definitions that are newer.
+
+    Args:
+        definition: a CustomResourceDefinition of ours as the cluster has it.
+    """
+    name = str(_mapping(definition.get("metadata")).get("name"))
+    ours = next((one for one in crd_manifests() if one["metadata"]["name"] == name), None)
+    if ours is None:
+        return []
+    [wanted] = cast("list[Schema]", ours["spec"]["versions"])
+    versions = cast("list[Schema]", _mapping(definition.get("spec")).get("versions") or [])
+    found: Schema = next((one for one in versions if one.get("name") == wanted["name"]), dict[str, Any]())
+    there = _mapping(_mapping(found.get("schema")).get("openAPIV3Schema"))
+    return sorted(_missing(_mapping(wanted["schema"]["openAPIV3Schema"]), there, ""))
+
+
+def _missing(wanted: Schema, there: Schema, path: str) -> Iterator[str]:
+    if there.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    known = _mapping(there.get("properties"))
+    for name, schema in _mapping(wanted.get("properties")).items():
+        if name not in known:
+            yield f"{path}.{name}".removeprefix(".")
+        else:
+            yield from _missing(_mapping(schema), _mapping(known[name]), f"{path}.{name}")
+    for keyword, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if inner := _mapping(wanted.get(keyword)):
+            yield from _missing(inner, _mapping(there.get(keyword)), path + mark)
+
+
+def _mapping(value: Any) -> Schema:
+    return cast("Schema", value) if isinstance(value, dict) else {}
 
 
 def crd_files() -> dict[str, str]:
