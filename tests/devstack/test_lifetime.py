@@ -123,7 +123,8 @@ def test_detached_with_all_its_commands(tmp_path: Path) -> None:
         parts = {part["part"]: part for part in status(tmp_path)["parts"]}
         assert parts["kube-scheduler"]["restarts"] == 1
         shown = run("status", data_dir=tmp_path)
-        assert "kube-scheduler was killed by SIGKILL; the end of its log:" in shown.stdout
+        assert "kube-scheduler was killed by SIGKILL: " in shown.stdout
+        assert "the end of its log:" in shown.stdout
 
         log = run("logs", "supervisor", "-n", "1000", data_dir=tmp_path)
         assert "kube-scheduler: ready after" in log.stdout

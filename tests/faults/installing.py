@@ -8,17 +8,17 @@ from windlass.domain.ids import FINALIZER
 
 RECORD_MADE = "POST .*{record}$"
 RECORD = "PUT .*{record}$"
+HOOKS_RAN = (RECORD_MADE, RECORD, RECORD)
+"""Settings, then the journals of onStartup and beforeHelm; what follows is the release's own."""
 
 POINTS = [
     Point(name="observe", at="GET .*{app}$"),
     Point(name="add-finalizer", at="PATCH .*{app}$"),
     Point(name="finalizer-added", at="PATCH .*{app}$", answered=True),
     Point(name="download", passing=("PATCH .*{app}$",), at="GET .*{repository}$", activity="package.download"),
-    Point(name="install", at=RECORD_MADE),
-    Point(name="installed", at=RECORD_MADE, answered=True),
     Point(name="load", hook="config"),
-    Point(name="apply-settings", passing=(RECORD_MADE,), at=RECORD),
-    Point(name="settings-applied", passing=(RECORD_MADE,), at=RECORD, answered=True),
+    Point(name="apply-settings", at=RECORD_MADE),
+    Point(name="settings-applied", at=RECORD_MADE, answered=True),
     Point(name="startup", hook="onStartup", activity="hook.run", again="onStartup"),
     Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
     Point(
@@ -27,6 +27,13 @@ POINTS = [
         after="beforeHelm finished 1.0.0",
         answered=True,
         activity="hook.run",
+    ),
+    Point(
+        name="release",
+        passing=HOOKS_RAN,
+        at=RECORD,
+        hooks=True,
+        activity="helm.upgrade_release",
     ),
     Point(
         name="pending-install",

@@ -51,6 +51,7 @@ class Point:
         answered: hold the answer, not the request.
         after: line of the hooks' journal that has to be there before anything is held.
         hook: binding whose hook is held while it runs; ``config`` is the discovery.
+        hooks: it has hooks, none of which is held.
         gated: held by nothing but a Deployment that does not become ready.
         lingering: held by nothing but an object that does not go away.
         activity: type of the remote activity that must be running; empty for the short local ones.
@@ -65,6 +66,7 @@ class Point:
     answered: bool = False
     after: str = ""
     hook: str = ""
+    hooks: bool = False
     gated: bool = False
     lingering: bool = False
     activity: str = ""
@@ -240,7 +242,7 @@ class Field:
             # A repository of its own tells whose content a request asks for.
             repository = f"repo-{self.installation.name}-{point.name}"
             folder = self.folder / point.name
-            subject = Subject(point.name, folder / "packages", folder, has_hooks=bool(point.hook or point.after))
+            subject = Subject(point.name, folder / "packages", folder, has_hooks=bool(point.hooks or point.hook or point.after))
             subject.write(*versions, gated=point.gated, finalizer=point.lingering)
             await self.installation.repository(subject.repository, repository)
             self.placed[point.name] = Placed(point, subject, self.installation, repository)

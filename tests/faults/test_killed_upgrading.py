@@ -11,11 +11,9 @@ REPOSITORY = "GET .*{repository}$"
 POINTS = [
     Point(name="observe", at="GET .*{app}$"),
     Point(name="download", passing=(REPOSITORY,), at=REPOSITORY, activity="package.download"),
-    Point(name="install", at=RECORD),
-    Point(name="installed", at=RECORD, answered=True),
     Point(name="load", hook="config"),
-    Point(name="apply-settings", passing=(RECORD,), at=RECORD),
-    Point(name="settings-applied", passing=(RECORD,), at=RECORD, answered=True),
+    Point(name="apply-settings", at=RECORD),
+    Point(name="settings-applied", at=RECORD, answered=True),
     Point(name="startup", hook="onStartup", activity="hook.run", again="onStartup"),
     Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
     Point(
@@ -25,6 +23,7 @@ POINTS = [
         answered=True,
         activity="hook.run",
     ),
+    Point(name="release", passing=(RECORD,), at=RECORD, activity="helm.upgrade_release"),
     Point(
         name="pending-upgrade",
         at="(POST|PUT|PATCH) .*/configmaps/{release}$",

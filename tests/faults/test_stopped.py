@@ -6,7 +6,7 @@ import pytest
 from faults.points import WAIT_SECONDS, Field, Placed, Point
 
 POINTS = [
-    Point(name="install", at="POST .*{record}$"),
+    Point(name="apply-settings", at="POST .*{record}$"),
     Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
     Point(
         name="pending-install",
