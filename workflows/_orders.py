@@ -133,13 +133,22 @@ def skip(state: LifecycleState, order: Order, now: float, *, running: Next | Non
     failed = held.step if held else failure.step if failure else ""
     if not failed:
         return _refused(state, "nothing has failed")
-    if step.label != failed:
+    if step.label != failed and held is None:
         return _refused(state, f"{failed} is not the next step, {step.label} is: order retry")
-    why_not = policy.why_not_skipped(step.step, failure.reason if failure else "", held)
+    why_not = policy.why_not_skipped(policy.step_of(failed), failure.reason if failure else "", held)
     if why_not:
-        return _refused(state, f"{step.label} cannot be skipped: {why_not}")
-    state = moves.ordered(state, "skip", order, now, detail=step.label)
-    return Answered(state=moves.skipped(state, step, order, now), message=f"{step.label} is passed over")
+        return _refused(state, f"{failed} cannot be skipped: {why_not}")
+    state = moves.ordered(state, "skip", order, now, detail=failed)
+    why = f"{order.who} accepted it: {order.why}".removesuffix(": ")
+    if held is None or step.label == failed:
+        return Answered(state=moves.skipped(state, step, why, now), message=f"{failed} is passed over")
+    # The hold outlived its workflow: the run begins anew, and comes to the step again.
+    state = state.model_copy(update={"control": policy.passed_over(state.control, state.progress, held, why)})
+    return Answered(
+        state=state,
+        message=f"going on with {step.label}; {failed} is passed over when it is reached",
+        look_again=True,
+    )
 
 
 def rollback(state: LifecycleState, order: RollbackOrder, now: float) -> Answered:

@@ -147,6 +147,7 @@ def folded(
     state = changed(state, on_done(step, progress, superseded=result.superseded), now)
     if step.step in {Step.UPGRADE_RELEASE, Step.AFTER_HELM} and progress.run.complete and not progress.run.skipped:
         state = _proved(state, now)
+    state = state.model_copy(update={"control": policy.settled(state.control, progress)})
     free = replace(state.control, held=None)
     if policy.decide(state.desired, state.progress, free).step is Step.WAIT:
         state = state.model_copy(update={"control": free})  # there is no step left to be held at
@@ -172,7 +173,8 @@ def _after(
             return state, True  # the step read something newer than what was observed
         case Step.UNINSTALL_RELEASE:
             # With the release goes what could be gone back to; the next one is a first installation again.
-            control = Control(held=state.control.held, breakpoints=state.control.breakpoints)
+            before = state.control
+            control = Control(held=before.held, breakpoints=before.breakpoints, passing=before.passing)
             return state.model_copy(update={"version": "", "release": None, "control": control}), False
         case Step.RELEASE_FINALIZER:
             gone = fresh | {"desired": Desired(), "notes": (), "seen": SeenStatus()}
@@ -191,19 +193,22 @@ def _proved(state: LifecycleState, now: float) -> LifecycleState:
     return state.model_copy(update={"control": policy.remember(state.control, good)})
 
 
-def skipped(state: LifecycleState, step: Next, order: Order, now: float) -> LifecycleState:
-    """Return ``state`` as if ``step``, which failed, had done its work; its run does not count as a good one."""
+def skipped(state: LifecycleState, step: Next, why: str, now: float) -> LifecycleState:
+    """Return ``state`` as if ``step``, which failed, had done its work; its run does not count as a good one.
+
+    ``why`` says who accepted that, and why.
+    """
     run = replace(state.progress.run, skipped=True)
     state = state.model_copy(
         update={
             "progress": replace(state.progress, run=run),
-            "control": replace(state.control, held=None),
+            "control": replace(state.control, held=None, passing=None),
             "failure": None,
         }
     )
     result = Result(values=state.progress.values, unchanged=run.verify)
     state, _ = folded(state, step, state, Performed(result=result, record=state.record, release=state.release), now)
-    return changed(state, on_skip(step, f"{order.who} accepted it: {order.why}".removesuffix(": ")), now)
+    return changed(state, on_skip(step, why), now)
 
 
 def rolled_back(state: LifecycleState, rejected: Rejected, target: Good, now: float) -> LifecycleState:

@@ -52,6 +52,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import Hold, Next, Step, serving
     from windlass.domain.package import Artifact
+    from windlass.domain.policy import passes
     from windlass.domain.transitions import begin
     from windlass.temporal.failures import failure_of
 
@@ -246,6 +247,10 @@ class PackageLifecycleWorkflow:
             await self._hooks.stop()
         started = self._state
         self._set(progress=begin(step, started.progress))
+        leave = passes(started.control, started.progress, step)
+        if leave is not None:
+            self._state = moves.skipped(self._state, step, leave.why, workflow.time())
+            return
         self._state = moves.changed(self._state, on_begin(step), workflow.time())
         known = foregone(step, started, self._at_hand)
         if known is not None:

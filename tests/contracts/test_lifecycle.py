@@ -25,7 +25,7 @@ from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle import Desired, Loaded, Progress, Run, Scope, Step, Teardown
 from windlass.domain.package import Artifact, Binding, Hook, Source
-from windlass.domain.policy import Cause, Control, Good, Held, Rejected
+from windlass.domain.policy import Cause, Control, Good, Held, Passing, Rejected
 
 SNAPSHOT = Path(__file__).parent / "wire.json"
 SWITCH = "WINDLASS_ACCEPT_WIRE"
@@ -48,6 +48,7 @@ CONTROL = Control(
     target=GOOD,
     held=Held(step="Load", cause=Cause.FAILED, reason="LoadFailed", message="why", at=7.0),
     breakpoints=(Step.UPGRADE_RELEASE,),
+    passing=Passing(step="UpgradeRelease", digest="sha256:1", why="ada accepted it"),
 )
 STATE = LifecycleState(
     desired=Desired(exists=True, uid="u1", generation=3, finalizer=True, source=ARTIFACT.source, settings="s1"),

@@ -27,10 +27,14 @@ from windlass.domain.policy import (
     good_revision,
     judged,
     last_good,
+    passed_over,
+    passes,
     reject,
     released,
     remember,
     renewed,
+    settled,
+    step_of,
     verdict,
     why_not_skipped,
 )
@@ -312,6 +316,40 @@ def test_every_breakpoint_is_known_by_its_own_name_too() -> None:
 )
 def test_what_may_be_skipped(step: Step, reason: str, held: Held | None, may: bool) -> None:
     assert (why_not_skipped(step, reason, held) == "") is may
+
+
+HELD_AT_2 = ready(artifact=artifact("2"))
+
+
+def test_leave_to_skip_is_for_one_step_of_one_content() -> None:
+    control = passed_over(replace(GOOD, held=FAILED), HELD_AT_2, FAILED, "ada accepted it")
+    assert control.held is None
+    step = Next(step=Step.UPGRADE_RELEASE)
+    found = passes(control, HELD_AT_2, step)
+    assert found is not None
+    assert found.why == "ada accepted it"
+    assert passes(control, HELD_AT_2, Next(step=Step.LOAD)) is None
+    assert passes(control, ready(artifact=artifact("3")), step) is None
+    assert passes(replace(GOOD, held=FAILED), HELD_AT_2, step) is None
+
+
+def test_leave_to_skip_ends_with_the_run_and_with_another_wish() -> None:
+    control = passed_over(GOOD, HELD_AT_2, FAILED, "")
+    under_way = replace(HELD_AT_2, run=Run(complete=False))
+    assert settled(control, under_way) == control
+    assert settled(control, replace(HELD_AT_2, run=Run(complete=True))) == GOOD
+    assert renewed(control, upgrade(), upgrade(generation=9)) == control
+    assert renewed(control, upgrade(), upgrade(settings="s2")) == GOOD
+    assert released(control) == GOOD
+    assert reject(control, BAD, good()).passing is None
+
+
+@pytest.mark.parametrize(
+    ("label", "step"),
+    [("UpgradeRelease", Step.UPGRADE_RELEASE), ("BeforeHelm hooks/with space", Step.BEFORE_HELM)],
+)
+def test_a_label_names_its_step(label: str, step: Step) -> None:
+    assert step_of(label) is step
 
 
 def test_the_sets_of_steps_name_real_steps_of_the_pipeline() -> None:

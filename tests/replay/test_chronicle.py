@@ -45,3 +45,10 @@ async def test_orders_keep_who_and_why() -> None:
     orders = [one for one in await moments("pause-and-resume") if one.kind is MomentKind.ORDER]
     assert {one.what for one in orders} == {"pause", "resume"}
     assert all(one.who for one in orders)
+
+
+async def test_a_comparison_with_the_manifest_is_a_step() -> None:
+    [check, *_] = [one for one in await moments("drift-corrected") if one.what == "CheckDrift"]
+    assert check.outcome is Outcome.DONE
+    assert check.took is not None
+    assert check.detail in {"detect", "correct"}

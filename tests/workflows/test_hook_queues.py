@@ -8,11 +8,13 @@ from dataclasses import replace
 
 import pytest
 from workflows.life import ORDER, Life
-from workflows.world import following, hook, source
+from workflows.world import artifact, following, hook, source
 
 from support.waiting import eventually
 from windlass.contracts.lifecycle import HookEvents
-from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.contracts.steps import EventsRequest
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.lifecycle import OnFailure
 from windlass.domain.package import Binding
 
 pytestmark = pytest.mark.stack
@@ -138,6 +140,32 @@ async def test_a_suspended_package_runs_no_event_hooks_and_a_resumed_one_does(li
     await life.change(suspended=False)
     await life.rests()
     assert life.world.log.count("watch") == 2
+
+
+async def test_a_held_package_goes_on_with_the_events_of_what_is_loaded(life: Life) -> None:
+    life.world.desired = replace(life.world.desired, on_failure=OnFailure.HOLD, attempts=1)
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    life.world.fail("helm.upgrade_release", TransientError(Reason.READINESS_TIMEOUT, "0 of 1 available"))
+    await life.change(source=source("2"))
+    await life.rests("Held")
+    life.world.log.clear()
+    await tell(life, "main", "event", "values")
+    await did(life, "events main: event", "events main: values")
+    ran = [one for one in life.world.requests if isinstance(one, EventsRequest)]
+    assert {one.artifact for one in ran} == {artifact("2")}
+    assert (await life.status()).phase == "Held"
+    assert life.world.steps() == ["events main: event", "events main: values"], "no step is begun"
+    assert (await life.lifecycles.retry(life.key, ORDER)).accepted
+    await did(life, "upgrade_release 2:s1+event")
+    await life.lifecycles.pause(life.key, ORDER)
+    await life.rests("Paused")
+    life.world.log.clear()
+    await tell(life, "main", "event")
+    await life.changed()
+    await eventually(lambda: "observe" in life.world.log)
+    assert life.world.steps() == [], "paused, nothing is begun"
 
 
 async def test_a_paused_package_keeps_its_events(life: Life) -> None:

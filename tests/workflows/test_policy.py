@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 from workflows.life import ORDER, Life
-from workflows.world import hook, source
+from workflows.world import artifact, hook, source
 
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Limits, PauseOrder, ResumeOrder, RollbackOrder
 from windlass.contracts.objects import Condition, PackageStatus
-from windlass.contracts.steps import HookRequest
+from windlass.contracts.steps import HookRequest, Restored
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.lifecycle import OnFailure, Step
 from windlass.domain.package import Binding
@@ -188,6 +188,72 @@ async def test_a_held_upgrade_can_be_accepted_as_it_stands(life: Life) -> None:
     applied = next(c for c in told(life).conditions or [] if c.type == "ReadyInCluster")
     assert (applied.status, applied.reason, applied.message) == ("True", "Skipped", "ada accepted it: a test")
     assert [one.version for one in told(life).revisions or []] == ["1"], "what was accepted is not known to be good"
+
+
+async def lost(life: Life, version: str) -> None:
+    """Lose Temporal while the package is held; another workflow takes over what object and Secret tell of it."""
+    kept = await life.status()
+    await life.handle.terminate("Temporal's database is lost")
+    life.world.restored = Restored(
+        artifact=artifact(version), released=artifact(version), version=kept.version, control=kept.control
+    )
+    life.world.log.clear()
+    life.world.statuses.clear()
+    await life.changed()
+    await life.rests("Held")
+    assert life.world.steps() == []
+
+
+async def test_a_hold_that_outlived_its_workflow_can_be_skipped(life: Life) -> None:
+    await good(life, OnFailure.HOLD, attempts=1)
+    life.world.hooks = (hook("hooks/a", Binding.BEFORE_HELM, Binding.AFTER_HELM),)
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    await life.change(source=source("2"))
+    await life.rests("Held")
+    await lost(life, "2")
+    answer = await life.lifecycles.skip(life.key, ORDER)
+    assert answer.message == "going on with Install; UpgradeRelease is passed over when it is reached"
+    status = await life.rests()
+    assert (status.version, status.phase, status.control.passing) == ("2", "Running", None)
+    assert life.world.steps() == [
+        "install 2",
+        "load 2",
+        "apply_settings s1",
+        "beforeHelm hooks/a",
+        "afterHelm hooks/a",
+    ]
+    applied = next(c for c in told(life).conditions or [] if c.type == "ReadyInCluster")
+    assert (applied.reason, applied.message) == ("Skipped", "ada accepted it: a test")
+    assert [one.version for one in told(life).revisions or []] == ["1"]
+    assert [(one.order, one.detail) for one in told(life).orders or []] == [("skip", "UpgradeRelease")]
+    await life.change(settings="s2")
+    await life.rests()
+    assert releases(life) == ["upgrade_release 2:s2"], "one step was passed over, once"
+
+
+async def test_a_change_takes_back_the_leave_to_skip(life: Life) -> None:
+    await good(life, OnFailure.HOLD, attempts=1)
+    life.world.fail("helm.upgrade_release", NOT_READY)
+    await life.change(source=source("2"))
+    await life.rests("Held")
+    await lost(life, "2")
+    hold = life.world.hold("package.load")
+    assert (await life.lifecycles.skip(life.key, ORDER)).accepted
+    await hold.started.wait()
+    await life.change(settings="s2")
+    hold.release()
+    await life.rests()
+    assert releases(life) == ["upgrade_release 2:s2"]
+
+
+async def test_a_hold_that_outlived_its_workflow_is_not_skipped_where_it_could_not_be_before(life: Life) -> None:
+    await good(life, OnFailure.HOLD, attempts=1)
+    life.world.fail("package.apply_settings", PermanentError(Reason.VALIDATION_FAILED, "too high"))
+    await life.change(settings="s2")
+    await life.rests("Held")
+    await lost(life, "1")
+    answer = await life.lifecycles.skip(life.key, ORDER)
+    assert answer.message == "ApplySettings cannot be skipped: nothing after ApplySettings can be done without it"
 
 
 async def test_another_wish_ends_a_hold(life: Life) -> None:

@@ -64,7 +64,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "dump": ("orders", "dump", "Show the carried state and the queue of one or all packages"),
     },
     "Service sets": {
-        "plan": ("plan", "app", "Show the route through a chain, or what a rollout would do (chain, fleet)"),
+        "plan": ("plan", "app", "Show the route of a chain or the plan of a rollout (chain, fleet)"),
     },
     "Processes": {
         "worker": ("run", "worker", "Run package lifecycles"),

@@ -90,11 +90,24 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Passing:
+    """A step, by its label, that is passed over when it is reached, while the content is still that of ``digest``.
+
+    Of a hold that outlived its workflow the step is known, and not how far its run had come: the run begins anew.
+    ``why`` is the text for the conditions.
+    """
+
+    step: str
+    digest: str
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Control:
     """What people and failures have said about one life.
 
     ``good`` holds the newest last. ``rejected`` and ``target`` come and go together: the wish that is not tried, and
-    the good release that is kept in its stead.
+    the good release that is kept in its stead. ``passing`` is a step that a person has allowed to be left out.
     """
 
     good: tuple[Good, ...] = ()
@@ -102,6 +115,7 @@ class Control:
     target: Good | None = None
     held: Held | None = None
     breakpoints: tuple[Step, ...] = ()
+    passing: Passing | None = None
 
 
 FREE: Final = Control()
@@ -240,26 +254,44 @@ def remember(control: Control, good: Good) -> Control:
 
 def reject(control: Control, rejected: Rejected, target: Good) -> Control:
     """Return ``control`` with a wish given up for a good release; a hold has served its purpose."""
-    return replace(control, rejected=rejected, target=target, held=None)
+    return replace(control, rejected=rejected, target=target, held=None, passing=None)
 
 
 def released(control: Control) -> Control:
     """Return ``control`` with nothing rejected: the object's wish is brought about again."""
-    return replace(control, rejected=None, target=None, held=None)
+    return replace(control, rejected=None, target=None, held=None, passing=None)
 
 
 def renewed(control: Control, before: Desired, after: Desired) -> Control:
     """Return ``control`` after the object was looked at.
 
-    A rejection ends when something else is asked for than what was rejected; a hold ends with any change of what is
-    asked for, or of the policy that holds.
+    A rejection ends when something else is asked for than what was rejected; a hold, and the leave to pass a step over,
+    end with any change of what is asked for, or of the policy that holds.
     """
     rejected = control.rejected
     if rejected is not None and (rejected.source, rejected.settings) != (after.source, after.settings):
         control = released(control)
     if classify(before, after) is not Event.NONE or before.on_failure is not after.on_failure:
-        control = replace(control, held=None)
+        control = replace(control, held=None, passing=None)
     return control
+
+
+def passed_over(control: Control, progress: Progress, held: Held, why: str) -> Control:
+    """Return ``control`` with the hold ended, and the held step to be passed over once the run comes to it again."""
+    passing = Passing(step=held.step, digest=_digest(progress), why=why)
+    return replace(control, held=None, passing=passing)
+
+
+def passes(control: Control, progress: Progress, step: Next) -> Passing | None:
+    """Return the leave to pass ``step`` over, None if there is none: content that was not held is tried."""
+    passing = control.passing
+    mine = passing is not None and (passing.step, passing.digest) == (step.label, _digest(progress))
+    return passing if mine else None
+
+
+def settled(control: Control, progress: Progress) -> Control:
+    """Return ``control`` after a step; at the end of a run there is nothing left to pass over."""
+    return replace(control, passing=None) if progress.run.complete and not progress.removing else control
 
 
 def last_good(control: Control, desired: Desired) -> Good | None:
@@ -270,6 +302,11 @@ def last_good(control: Control, desired: Desired) -> Good | None:
 def good_revision(control: Control, revision: int) -> Good | None:
     """Return the good release with Helm's number ``revision``, None if it is not known (any more)."""
     return next((good for good in control.good if good.revision == revision), None)
+
+
+def step_of(label: str) -> Step:
+    """Return the step of a label (`windlass.domain.lifecycle.Next.label`)."""
+    return Step(label.partition(" ")[0])
 
 
 def why_not_skipped(step: Step, reason: str, held: Held | None) -> str:
@@ -287,6 +324,10 @@ def why_not_skipped(step: Step, reason: str, held: Held | None) -> str:
     if reason in _NOT_READY or held is not None:
         return ""
     return "the release is not applied: only with spec.upgrade.onFailure hold may it be left as it is"
+
+
+def _digest(progress: Progress) -> str:
+    return progress.artifact.digest if progress.artifact else ""
 
 
 def _is(good: Good, desired: Desired) -> bool:

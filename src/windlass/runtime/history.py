@@ -30,14 +30,20 @@ STEPS: Final[Mapping[str, str]] = {
     "package.install": "Install",
     "package.load": "Load",
     "package.apply_settings": "ApplySettings",
+    "hook.watch": "Watch",
+    "hook.unwatch": "Unwatch",
     "hook.run": "Hook",
     "hook.run_events": "EventHooks",
     "helm.upgrade_release": "UpgradeRelease",
     "helm.uninstall_release": "UninstallRelease",
+    "drift.check": "CheckDrift",
     "package.clean_up": "CleanUp",
     "package.release_finalizer": "ReleaseFinalizer",
 }
-"""Activities that are worth a line, and the step each performs; looks and status writes are left out."""
+"""Activities of a package's lifecycle that are worth a line, and the step each performs."""
+
+QUIET: Final = frozenset({"package.observe", "status.write"})
+"""The others: looks and status writes."""
 
 HOOK: Final = "hook.run"
 EVENT_HOOKS: Final = "hook.run_events"
