@@ -242,7 +242,9 @@ class Field:
             # A repository of its own tells whose content a request asks for.
             repository = f"repo-{self.installation.name}-{point.name}"
             folder = self.folder / point.name
-            subject = Subject(point.name, folder / "packages", folder, has_hooks=bool(point.hooks or point.hook or point.after))
+            subject = Subject(
+                point.name, folder / "packages", folder, has_hooks=bool(point.hooks or point.hook or point.after)
+            )
             subject.write(*versions, gated=point.gated, finalizer=point.lingering)
             await self.installation.repository(subject.repository, repository)
             self.placed[point.name] = Placed(point, subject, self.installation, repository)
