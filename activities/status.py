@@ -10,9 +10,10 @@ from temporalio import activity
 
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import Mark, PackageObjects
+from windlass.contracts.lifecycle import EventNote as Note
 from windlass.contracts.objects import PackageStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
-from windlass.domain.errors import WindlassError
+from windlass.domain.errors import TransientError, WindlassError
 from windlass.domain.ids import API_VERSION
 from windlass.ports.events import EventLog, EventNote
 from windlass.ports.kube import Kube, Object
@@ -53,26 +54,23 @@ class StatusActivities:
             return await self._kube.apply(body, field_manager=FIELD_MANAGER, subresource="status")
 
         ours = await self._objects.write(request.key, request.uid, apply)
-        await self._record(request)
-        return StatusResult(written=ours)
+        left = await self._record(request)
+        return StatusResult(written=ours, unrecorded=left if ours else ())
 
-    async def _record(self, request: StatusRequest) -> None:
-        notes = [
-            EventNote(
-                regarding=object_ref(request.key),
-                uid=request.uid,
-                type="Warning" if note.type == "Warning" else "Normal",
-                reason=note.reason,
-                note=note.note,
-                action=request.status.step or "Observe",
-                at=note.at,
-            )
-            for note in request.notes
-        ]
-        try:
-            await self._events.record(notes)
-        except WindlassError as error:
-            _log.warning("events not recorded", reason=error.reason.value, error=str(error))
+    async def _record(self, request: StatusRequest) -> tuple[Note, ...]:
+        """Record the Events in order; return those that are worth another try, from the first that failed on."""
+        for index, note in enumerate(request.notes):
+            try:
+                await self._events.record([_event(request, note)])
+            except TransientError as error:
+                left = request.notes[index:]
+                _log.warning("events not recorded", reason=error.reason.value, error=str(error), later=len(left))
+                return left
+            except WindlassError as error:
+                _log.warning(
+                    "event not recorded", reason=error.reason.value, error=str(error), event_reason=note.reason
+                )
+        return ()
 
     def _linked(self, status: PackageStatus) -> PackageStatus:
         workflow = status.workflow
@@ -80,3 +78,15 @@ class StatusActivities:
             return status
         link = f"{self._ui}/workflows/{quote(workflow.id, safe='')}/{workflow.run_id or ''}"
         return status.model_copy(update={"workflow": workflow.model_copy(update={"link": link})})
+
+
+def _event(request: StatusRequest, note: Note) -> EventNote:
+    return EventNote(
+        regarding=object_ref(request.key),
+        uid=request.uid,
+        type="Warning" if note.type == "Warning" else "Normal",
+        reason=note.reason,
+        note=note.note,
+        action=request.status.step or "Observe",
+        at=note.at,
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from temporalio import workflow
 
 from windlass.workflows._options import QUICK
+from windlass.workflows._transitions import NOTES_KEPT
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.common import SearchAttributeUpdate
@@ -61,18 +62,20 @@ class Recorder:
         digest = status_digest(status)
         if digest == state.written and not state.notes:
             return state
-        request = StatusRequest(key=self._key, uid=state.desired.uid, status=status, notes=state.notes)
+        notes = (*state.unrecorded, *state.notes)[-NOTES_KEPT:]
+        request = StatusRequest(key=self._key, uid=state.desired.uid, status=status, notes=notes)
         try:
-            await workflow.execute_local_activity_method(StatusActivities.write, request, **QUICK)
+            result = await workflow.execute_local_activity_method(StatusActivities.write, request, **QUICK)
         except FailureError as error:
             if is_cancelled_exception(error):
                 raise
             self._failures += 1
             self.retry_at = now + delay(Category.TRANSIENT, self._failures, chance=workflow.random().random())
-            workflow.logger.warning("status not written", extra={"error": failure_of(error).message})
+            details = failure_of(error)
+            workflow.logger.warning("status not written", extra={"error": details.message, "hint": details.hint})
             return state
         self._failures = 0
-        return state.model_copy(update={"written": digest, "notes": ()})
+        return state.model_copy(update={"written": digest, "notes": (), "unrecorded": result.unrecorded})
 
     def describe(self, state: LifecycleState, step: Next) -> None:
         """Set the workflow's current details; costs no history."""

@@ -126,7 +126,14 @@ def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
 
 
 def _fresh(now: float) -> dict[str, object]:
-    return {"conditions": cond.initial(now), "failure": None, "paused": False, "orders": (), "control": Control()}
+    return {
+        "conditions": cond.initial(now),
+        "failure": None,
+        "paused": False,
+        "orders": (),
+        "control": Control(),
+        "unrecorded": (),
+    }
 
 
 def folded(

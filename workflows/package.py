@@ -427,7 +427,7 @@ class PackageLifecycleWorkflow:
         after = await self._recorder.write(self._state, step)
         # Orders may have come in during the write: only the writer's own fields are taken over.
         notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
-        self._set(conditions=after.conditions, written=after.written, notes=notes)
+        self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
 
     def _handover_due(self, *, idle: bool = False) -> bool:
         """Say whether this run has grown so long that the next one should take over."""

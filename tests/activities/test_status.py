@@ -9,7 +9,7 @@ from windlass.activities.status import FIELD_MANAGER, StatusActivities
 from windlass.contracts.lifecycle import EventNote
 from windlass.contracts.objects import PackageStatus, WorkflowStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.readiness import Progress
 from windlass.ports.kube import Object
 
@@ -17,6 +17,7 @@ STATUS = PackageStatus(
     phase="Running", step="Idle", workflow=WorkflowStatus(id="windlass/package/prod.web", run_id="r1")
 )
 NOTE = EventNote(type="Warning", reason="LoadFailed", note="why", at=12.5)
+LATER = EventNote(reason="Ready", note="version 1 is running", at=13.5)
 
 
 async def write(bench: Bench, uid: str, *notes: EventNote, ui: str = "") -> StatusResult:
@@ -66,7 +67,16 @@ async def test_events_that_cannot_be_recorded_do_not_fail_the_status() -> None:
     bench = Bench()
     uid = bench.application()["metadata"]["uid"]
     bench.events.failure = TransientError(Reason.API_UNAVAILABLE, "no answer")
-    assert (await write(bench, uid, NOTE)).written
+    found = await write(bench, uid, NOTE, LATER)
+    assert (found.written, found.unrecorded) == (True, (NOTE, LATER)), "they are tried again"
+    bench.events.failure = PermanentError(Reason.FORBIDDEN, "no rights")
+    assert (await write(bench, uid, NOTE)).unrecorded == (), "nobody is asked again for what is not allowed"
+
+
+async def test_events_of_an_object_that_is_gone_are_not_tried_again() -> None:
+    bench = Bench()
+    bench.events.failure = TransientError(Reason.API_UNAVAILABLE, "no answer")
+    assert (await write(bench, "u1", NOTE)).unrecorded == ()
 
 
 async def test_no_ui_is_no_link() -> None:

@@ -186,3 +186,30 @@ async def test_another_version_does_not_wait_for_the_back_off_of_the_last(life: 
     await failed(life)
     await life.change(source=source("2"))
     assert (await life.rests()).version == "2"
+
+
+async def test_events_that_were_not_recorded_go_with_the_next_status(life: Life) -> None:
+    life.world.deaf = 100
+    await life.changed()
+    await life.rests()
+    lost = life.world.statuses[-1].notes
+    assert "Ready" in [note.reason for note in lost]
+    writes, life.world.deaf = len(life.world.statuses), 0
+    await life.change(settings="s2")
+    await life.rests()
+    assert life.world.statuses[writes].notes[: len(lost)] == lost
+    await life.change(settings="s3")
+    await life.rests()
+    assert not set(lost) & set(life.world.statuses[-1].notes), "once they are recorded that is it"
+
+
+async def test_no_more_events_are_kept_than_ten(life: Life) -> None:
+    life.world.deaf = 100
+    await life.changed()
+    await life.rests()
+    for number in range(2, 9):
+        await life.change(settings=f"s{number}", suspended=number % 2 == 0)
+        await eventually(lambda seen=number: life.world.statuses[-1].status.observed_generation == seen)
+    kept = [len(request.notes) for request in life.world.statuses]
+    assert max(kept) == 10
+    assert life.world.statuses[-1].notes[-1].at >= life.world.statuses[-1].notes[0].at

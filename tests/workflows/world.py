@@ -118,6 +118,8 @@ class FakeWorld:
     values: str = ""
     patch: str = ""
     log: list[str] = field(default_factory=list[str])
+    deaf: int = 0
+    """So many writes of status leave their Events unrecorded."""
     statuses: list[StatusRequest] = field(default_factory=list[StatusRequest])
     drifted: deque[DriftResult] = field(default_factory=deque[DriftResult])
     requests: list[Any] = field(default_factory=list[Any])
@@ -311,7 +313,9 @@ class FakeWorld:
     async def write_status(self, request: StatusRequest) -> StatusResult:
         await self._play("status", request)
         self.statuses.append(request)
-        return StatusResult(written=request.uid == self.desired.uid)
+        unrecorded = request.notes if self.deaf else ()
+        self.deaf = max(self.deaf - 1, 0)
+        return StatusResult(written=request.uid == self.desired.uid, unrecorded=unrecorded)
 
 
 def _raising(error: Exception) -> Behaviour:

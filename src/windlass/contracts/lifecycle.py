@@ -108,6 +108,8 @@ class LifecycleState(WireModel):
     release: ReleaseStatus | None = None
     version: str = ""
     notes: tuple[EventNote, ...] = ()
+    unrecorded: tuple[EventNote, ...] = ()
+    """Events whose own write failed; tried again with the next write of status, the newest of them."""
     written: str = ""
     """Digest of the status that was last written."""
     passes: int = 0

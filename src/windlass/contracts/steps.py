@@ -303,9 +303,13 @@ class StatusRequest(WireModel):
 
 
 class StatusResult(WireModel):
-    """``written`` is False when the object is gone or another one has its name."""
+    """``written`` is False when the object is gone or another one has its name.
+
+    ``unrecorded`` are Events that the API server could not take now: they go with the next write.
+    """
 
     written: bool = True
+    unrecorded: tuple[EventNote, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,6 +119,18 @@ async def test_status_is_written_apart(kube: KubeClient, namespace: str) -> None
     assert applied["spec"]["ports"]
 
 
+async def test_an_applied_field_that_the_definition_does_not_know_is_named(kube: KubeClient, namespace: str) -> None:
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "it", "namespace": namespace},
+        "colour": "red",
+    }
+    with pytest.raises(PermanentError, match=r"\.colour: field not declared in schema") as caught:
+        await kube.apply(body, field_manager="tests")
+    assert "deploy/crds" in caught.value.hint
+
+
 async def test_rejections_name_the_fields(kube: KubeClient, namespace: str) -> None:
     with pytest.raises(PermanentError) as caught:
         await kube.create(config_map(namespace, "Not_A_Name"))

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from support.scripted_api import ScriptedApi, answer, stream
+from windlass.adapters.kube.failures import UNDECLARED
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.adapters.kube.transport import CONCURRENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
@@ -88,6 +89,16 @@ async def test_statuses_map_to_the_taxonomy(
     assert "get configmaps/it in shop" in caught.value.message
     if isinstance(caught.value, PermanentError) and reason is Reason.FORBIDDEN:
         assert caught.value.actor is Actor.ADMIN
+
+
+async def test_a_field_that_the_definition_does_not_know_is_told_with_what_to_do(api: ScriptedApi) -> None:
+    message = "failed to create typed patch object (shop/it; v1, Kind=ConfigMap): .status.new: " + UNDECLARED
+    api.script = [answer({"kind": "Status", "message": message, "code": 500}, 500)]
+    async with api.client() as kube:
+        with pytest.raises(PermanentError, match=r"\.status\.new") as caught:
+            await kube.get(REF)
+    assert (caught.value.reason, caught.value.actor) == (Reason.API_REJECTED, Actor.ADMIN)
+    assert "deploy/crds" in caught.value.hint
 
 
 async def test_forbidden_because_the_namespace_goes_is_no_matter_of_rights(api: ScriptedApi) -> None:

@@ -13,6 +13,10 @@ STORED_MAX: Final = 1_572_864
 """Bytes of one request that etcd takes unless told otherwise (``--max-request-bytes``). The API server says 413 above
 its own limit of 3 MiB, and between the two passes on etcd's refusal as 500, without a reason of its own."""
 
+UNDECLARED: Final = "field not declared in schema"
+"""Server-side apply's words for a field that the kind's definition does not know (structured-merge-diff). The API
+server passes them on as 500 without a reason of its own, so there is nothing but the text to tell it by."""
+
 _CAUSES_MAX: Final = 10
 _NAMESPACE_TERMINATING: Final = "NamespaceTerminating"  # cause type of the admission plugin NamespaceLifecycle
 
@@ -87,6 +91,14 @@ def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> Windlass
     if status == 404:
         return TransientError(
             Reason.API_REJECTED, f"cannot {call}: {said}", hint="create the namespace, owner or definition it needs"
+        )
+    if status == 500 and UNDECLARED in str(answer.get("message")):
+        return PermanentError(
+            Reason.API_REJECTED,
+            f"cannot {call}: {said}",
+            hint="the definition in the cluster is older than what is written, or the field is misspelt; "
+            "for kinds of Windlass apply the newer definitions (deploy/crds)",
+            actor=Actor.ADMIN,
         )
     if status in (408, 429) or status >= 500:
         return TransientError(Reason.API_UNAVAILABLE, f"cannot {call}: {said} ({status})", hint="it is tried again")
