@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
 from dataclasses import asdict
+from typing import Any
 
 from temporalio import activity
 
@@ -15,7 +18,7 @@ from windlass.activities.progress import ProgressReporter
 from windlass.contracts.objects import PackageObject
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.chart_schema import check_chart
-from windlass.domain.errors import Actor
+from windlass.domain.errors import Actor, WindlassError
 from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
@@ -30,6 +33,11 @@ KEEP = "helm.sh/resource-policy"
 
 GONE_DEADLINE = 600.0
 """Seconds that the objects of a deleted release may take to go; then the step fails and is tried again."""
+
+
+LOOK_SECONDS = 2.0
+"""Seconds between looks at what settings refer to, while a release is awaited: a worker may get ConfigMaps, and has no
+right to watch them."""
 
 
 class HelmActivities:
@@ -153,12 +161,39 @@ class HelmActivities:
         left = package.status is not None and package.status.progress is not None
         reporter = ProgressReporter(self._kube, self._clock, request.key, beat, shown=left)
         try:
-            return await self._readiness.wait_ready(
+            ready = self._readiness.wait_ready(
                 outcome.objects,
                 deadline=package.spec.readiness_timeout,
                 on_progress=reporter.report,
                 owner=object_ref(request.key),
                 owner_generation=request.generation,
             )
+            if not (package.spec.values_from and request.settings):
+                return await ready
+            return await _unless(self._settings_move(request), ready)
         finally:
             await reporter.clear()
+
+    async def _settings_move(self, request: ReleaseRequest) -> None:
+        """Return once the settings are others than the lifecycle knows; a look that fails says nothing."""
+        now = request.settings
+        while now in {"", request.settings}:
+            await asyncio.sleep(LOOK_SECONDS)
+            with contextlib.suppress(WindlassError):
+                now = await self._objects.settings(request.key, request.uid)
+
+
+async def _unless(event: Coroutine[Any, Any, None], work: Coroutine[Any, Any, bool]) -> bool:
+    """Return what ``work`` brings, or False when ``event`` comes first; none of both outlives the call."""
+    tasks = (asyncio.create_task(work), asyncio.create_task(event))
+    working, waiting = tasks
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        waiting.result()
+        return False
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -80,6 +80,12 @@ class PackageObjects:
             raise _replaced(key)
         return seen
 
+    async def settings(self, key: PackageKey, uid: str) -> str:
+        """Return the digest of the settings, references resolved, as they are now; empty if that uid is gone."""
+        inputs = await self.look(key)
+        mine = inputs is not None and inputs.object.metadata.uid == uid
+        return inputs.settings_digest(self._digest_key) if inputs is not None and mine else ""
+
     async def package(self, key: PackageKey, uid: str, generation: int) -> PackageObject:
         """Return the object of a generation, or of a newer one; what was seen of it is forgotten.
 

@@ -188,6 +188,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         artifact=content,
         record=state.record,
         keep=tuple(good.mark for good in state.control.good),
+        settings=state.desired.settings,
     )
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,

@@ -158,6 +158,7 @@ class FakeReadiness:
     awaited: list[ObjectRef] = field(default_factory=list[ObjectRef])
     gone: list[ObjectRef] = field(default_factory=list[ObjectRef])
     owner: tuple[ObjectRef | None, int] = (None, 0)
+    during: Callable[[], Awaitable[None]] | None = None
     deadline: float = 0.0
     failure: Exception | None = None
 
@@ -173,6 +174,8 @@ class FakeReadiness:
         self.awaited, self.deadline, self.owner = list(refs), deadline, (owner, owner_generation)
         for reading in self.readings:
             await on_progress(reading)
+        if self.during is not None:
+            await self.during()
         if self.failure is not None:
             raise self.failure
         return self.ready

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, KEY, OWN, Bench, package
 
 from support.fake_kube import FakeKube
+from support.waiting import eventually
+from windlass.activities import helm
 from windlass.activities.helm import KEEP, HelmActivities
 from windlass.contracts.record import ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
@@ -200,3 +203,63 @@ async def test_no_release_is_gone_already() -> None:
     bench = Bench()
     bench.records.put()
     assert (await uninstall(bench)).objects == 0
+
+
+# -- what settings refer to --------------------------------------------------------------------------------------------
+
+REFERENCE = [{"kind": "ConfigMap", "name": "more", "key": "values"}]
+
+
+def refer(bench: Bench, text: str, **other: str) -> None:
+    metadata = {"name": "more", "namespace": KEY.namespace}
+    bench.kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"values": text, **other}})
+
+
+async def awaited(bench: Bench, uid: str, **fields: Any) -> ReleaseResult:
+    ref = bench.records.put(uid=uid, settings={"port": 80})
+    request = ReleaseRequest(key=KEY, uid=uid, generation=1, artifact=ARTIFACT, record=ref, **fields)
+    return await bench.run(activities(bench).upgrade_release, request)
+
+
+async def test_a_wait_ends_when_what_settings_refer_to_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helm, "LOOK_SECONDS", 0.01)
+    bench = Bench()
+    refer(bench, "port: 80")
+    uid = bench.application(valuesFrom=REFERENCE)["metadata"]["uid"]
+    ended: list[str] = []
+
+    async def change() -> None:
+        refer(bench, "port: 81")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("the wait")
+
+    bench.readiness.during = change
+    found = await awaited(bench, uid, settings=await bench.objects.settings(KEY, uid))
+    assert (found.superseded, ended) == (True, ["the wait"])
+
+
+async def test_a_wait_goes_on_while_settings_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helm, "LOOK_SECONDS", 0.01)
+    bench = Bench()
+    refer(bench, "port: 80")
+    uid = bench.application(valuesFrom=REFERENCE)["metadata"]["uid"]
+    settings = await bench.objects.settings(KEY, uid)
+
+    async def others() -> None:
+        refer(bench, "port: 80", unrelated="true")
+        looks = len(bench.kube.calls)
+        await eventually(lambda: len(bench.kube.calls) > looks + 4)
+
+    bench.readiness.during = others
+    assert not (await awaited(bench, uid, settings=settings)).superseded
+    bench.readiness.failure = TransientError(Reason.READINESS_TIMEOUT, "0 of 1")
+    with pytest.raises(TransientError, match="0 of 1"):
+        await awaited(bench, uid, settings=settings)
+
+
+async def test_without_references_nothing_is_looked_at() -> None:
+    bench = Bench()
+    uid = bench.application()["metadata"]["uid"]
+    assert not (await awaited(bench, uid, settings="anything")).superseded

@@ -109,6 +109,28 @@ async def test_new_settings_supersede_the_wait_for_old_ones(installation: Instal
     await keep(installation, "one", "superseded-wait")
 
 
+async def test_a_reference_that_changes_supersedes_the_wait(installation: Installation) -> None:
+    async def refer(text: str) -> None:
+        metadata = {"name": "refer", "namespace": installation.namespace}
+        await installation.apply(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"values.yaml": text}}
+        )
+
+    entries = [{"kind": "ConfigMap", "name": "refer"}]
+    await refer("stuck: true")
+    await installation.application("refers", "rollout", "1.0.0", valuesFrom=entries)
+    await awaited(installation, "refers")
+    await refer("stuck: false\ngreeting: now")
+    # The wait alone would last ten minutes.
+    await eventually(lambda: greets(installation, "refers", "now"), 60)
+    await installation.ready("refers")
+    assert await revisions(installation, "refers") == ["superseded", "deployed"]
+
+
+async def greets(installation: Installation, name: str, greeting: str) -> bool:
+    return (await shown(installation, name))["greeting"] == greeting
+
+
 async def test_a_new_version_ends_a_release_that_never_becomes_ready(installation: Installation) -> None:
     await installation.application("two", "rollout", "1.0.0", settings={"stuck": True})
     await awaited(installation, "two")

@@ -222,7 +222,9 @@ class ReleaseRequest(WireModel):
     """Bring the release to this content with the applied settings, and wait until it is ready.
 
     ``generation`` is the object's generation that the lifecycle knows: when the object moves past it while the
-    release is awaited, the wait is given up. ``keep`` are the marks of the good releases that can be gone back to.
+    release is awaited, the wait is given up. So it is when what the object's settings refer to moves past
+    ``settings``, the digest that the lifecycle knows (empty: not looked at). ``keep`` are the marks of the good
+    releases that can be gone back to.
     """
 
     key: PackageKey
@@ -231,6 +233,7 @@ class ReleaseRequest(WireModel):
     artifact: Artifact
     record: RecordRef | None = None
     keep: tuple[str, ...] = ()
+    settings: str = ""
 
 
 class ReleaseResult(WireModel):
