@@ -69,7 +69,12 @@ def journal(folder: Path) -> list[str]:
 
 async def awaited(installation: Installation, name: str) -> Object:
     """Wait until the lifecycle is seen waiting for pods that never become ready."""
-    return await installation.status(name, lambda status: status.get("progress", {}).get("remaining"))
+
+    # Progress is the step's own writing; which step it is, the lifecycle writes a little later.
+    def shown_waiting(status: Object) -> bool:
+        return "step" in status and bool(status.get("progress", {}).get("remaining"))
+
+    return await installation.status(name, shown_waiting)
 
 
 async def test_a_plain_life(installation: Installation) -> None:
