@@ -12,8 +12,15 @@ from temporalio import activity
 from windlass.activities.brief import Brief, Briefs
 from windlass.activities.content import Contents, State
 from windlass.activities.hook_runs import Call, HookRuns, Outcome
-from windlass.contracts.record import JournalEntry, PackageRecord, WatchedRecord
-from windlass.contracts.steps import EventsRequest, EventsResult, UnwatchRequest, WatchRequest, WatchResult
+from windlass.contracts.record import JournalEntry, PackageRecord, RecordRef, WatchedRecord
+from windlass.contracts.steps import (
+    EventsRequest,
+    EventsResult,
+    HoldRequest,
+    UnwatchRequest,
+    WatchRequest,
+    WatchResult,
+)
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import Binding
@@ -67,12 +74,28 @@ class EventHookActivities:
 
         As a local activity it returns ``pending`` when the run does not end at once, or has something to say that must
         not be lost with its workflow task: the remote activity of the same run id stays beside it until it ends.
+
+        A run that leaves nothing to do allows the next one of its queue to begin as soon as there is news, ahead of the
+        activity that comes for it.
         """
-        key = (request.key, request.queue, request.run_id)
-        work = partial(self._run_events, request)
+        key, work = _name(request), partial(self._run_events, request)
         if activity.info().is_local:
-            return await self._briefs.begin(key, work) or EventsResult(pending=True)
-        return await self._briefs.attend(key, work)
+            result = await self._briefs.begin(key, work) or EventsResult(pending=True)
+        else:
+            result = await self._briefs.attend(key, work)
+        if not (result.pending or result.more or result.unsynchronized):
+            begin = partial(self._begin_ahead, request, result.record)
+            self._watches.allow(request.key, request.queue, begin, since=request.at)
+        return result
+
+    @activity.defn(name="hook.hold")
+    async def hold(self, request: HoldRequest) -> None:
+        """Begin no run ahead until one that the workflow decides on later has ended."""
+        self._watches.hold(request.key, since=request.at)
+
+    def _begin_ahead(self, request: EventsRequest, record: RecordRef | None, run_id: str) -> asyncio.Task[EventsResult]:
+        ahead = request.model_copy(update={"run_id": run_id, "record": record})
+        return self._briefs.ahead(_name(ahead), partial(self._run_events, ahead))
 
     async def _run_events(self, request: EventsRequest, brief: Brief) -> EventsResult:
         """Make one run; runs of one queue never meet, also when Temporal has given up one that is still under way."""
@@ -118,6 +141,10 @@ class EventHookActivities:
 
         outcome, saved = await self._runs.run(call, content, state, journal, before_change=brief.attended)
         return result(outcome), saved
+
+
+def _name(request: EventsRequest) -> tuple[PackageKey, str, str]:
+    return request.key, request.queue, request.run_id
 
 
 def _watched(request: EventsRequest, state: State) -> WatchedRecord:

@@ -23,6 +23,7 @@ from windlass.ports.hooks import HookAccess
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube
 from windlass.ports.records import Records
+from windlass.ports.watches import BeginAhead
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.adapters import Adapters
 from windlass.worker.services import Shard
@@ -116,6 +117,18 @@ class HookWatchService:
         """End the watches of ``key``; see `ports.HookWatches`."""
         async with self._locks.setdefault(key, asyncio.Lock()):
             await self._close(key)
+
+    def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
+        """Let the next run of ``queue`` begin ahead; see `ports.HookWatches`."""
+        opened = self._open.get(key)
+        if opened is not None:
+            opened.watch.allow(queue, begin, since=since)
+
+    def hold(self, key: PackageKey, *, since: float) -> None:
+        """Take back what was allowed; see `ports.HookWatches`."""
+        opened = self._open.get(key)
+        if opened is not None:
+            opened.watch.hold(since=since)
 
     async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the objects of every binding of ``hook``; see `ports.HookWatches`."""

@@ -119,6 +119,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             cleaning.clean_up,
             event.watch,
             event.unwatch,
+            event.hold,
             drift.check,
             status.write,
             catalog.scan,

@@ -7,9 +7,8 @@ the clock checks off (measured; design section 5).
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, override
+from typing import Final, override
 
 from temporalio.converter import StorageDriverStoreContext
 from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
@@ -74,8 +73,8 @@ class _Instance(SandboxedInstance):
     """One run of a workflow, in modules that it shares.
 
     It knows of no serialization context and no external storage, which our data converter never looks at: the SDK asks
-    for both with every single payload, and would answer by compiling and running code in the sandbox (16 of 90 ms of CPU
-    per installation).
+    for both with every single payload, and would answer by compiling and running code in the sandbox (16 of 90 ms of
+    CPU per installation).
     """
 
     def __init__(self, details: WorkflowInstanceDetails, importer: Importer) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from uuid import uuid4
 
 from windlass.contracts.lifecycle import HookEvents
 from windlass.contracts.record import BindingRecord, WatchedRecord
@@ -18,7 +19,7 @@ from windlass.domain.mailbox import Batch, Item, Mailbox
 from windlass.domain.package import Hook
 from windlass.ports.jq import Jq
 from windlass.ports.kube import ListWatch, ResourceInfo
-from windlass.ports.watches import EventRun
+from windlass.ports.watches import BeginAhead, EventRun
 from windlass.worker.informers import Delta, Informers
 from windlass.worker.views import Bound, View
 
@@ -34,11 +35,15 @@ type Ring = Callable[[PackageKey, HookEvents], None]
 
 @dataclass
 class _Box:
-    """One queue: its mailbox, and whether a signal is on its way or a run under way that will look again."""
+    """One queue: its mailbox, and whether a signal is on its way or a run under way that will look again.
+
+    ``begin``, if there is one, begins the next run at once, ahead of the signal.
+    """
 
     mailbox: Mailbox = field(default_factory=Mailbox)
     reports: list[str] = field(default_factory=list[str])
     signalled: bool = False
+    begin: BeginAhead | None = None
 
     @property
     def waits(self) -> bool:
@@ -64,6 +69,8 @@ class OpenWatch:
         self._informers = Informers(kube)
         self._sequence = 0
         self._quiet = True
+        self._held = 0.0
+        self._ahead: set[asyncio.Task[Any]] = set()
         self._boxes: dict[str, _Box] = {}
         self._views: dict[str, View] = {}
         for hook in watched.hooks:
@@ -101,8 +108,11 @@ class OpenWatch:
         self._quiet = False
 
     async def close(self) -> None:
-        """Stop following; what waits is dropped."""
+        """Stop following; what waits is dropped, and what has begun ahead is ended."""
         self._quiet = True
+        for task in self._ahead:
+            task.cancel()
+        await asyncio.gather(*self._ahead, return_exceptions=True)
         await self._informers.close()
         await asyncio.gather(*(view.close() for view in self._views.values()))
 
@@ -190,7 +200,29 @@ class OpenWatch:
         if box.signalled or self._quiet:
             return
         box.signalled = True
-        self._ring(self._key, HookEvents(queue=queue, sequence=self._sequence))
+        self._ring(self._key, HookEvents(queue=queue, sequence=self._sequence, run=self._begun(box)))
+
+    def _begun(self, box: _Box) -> str:
+        """Begin a run ahead of the signal if that is allowed; return its id."""
+        if box.begin is None:
+            return ""
+        run_id = str(uuid4())
+        task, box.begin = box.begin(run_id), None
+        self._ahead.add(task)
+        task.add_done_callback(self._ahead.discard)
+        return run_id
+
+    def allow(self, queue: str, begin: BeginAhead, *, since: float) -> None:
+        """Let the next run of ``queue`` begin ahead; see `ports.HookWatches`."""
+        box = self._boxes.get(queue)
+        if box is not None and not box.signalled and not self._quiet and since > self._held:
+            box.begin = begin
+
+    def hold(self, *, since: float) -> None:
+        """Take back what was allowed; see `ports.HookWatches`."""
+        self._held = max(self._held, since)
+        for box in self._boxes.values():
+            box.begin = None
 
     # -- what runs ask -------------------------------------------------------------------------------------------------
 

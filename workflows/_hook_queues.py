@@ -15,14 +15,14 @@ from datetime import timedelta
 from temporalio import workflow
 
 from windlass.workflows import _transitions as moves
-from windlass.workflows._options import HANDOVER_GRACE, HOOK_BEGIN, HOOK_RUN
+from windlass.workflows._options import HANDOVER_GRACE, HOOK_BEGIN, HOOK_RUN, QUICK
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
 
     from windlass.activities.event_hooks import EventHookActivities
     from windlass.contracts.lifecycle import HookEvents, HookQueue, LifecycleState
-    from windlass.contracts.steps import EventsRequest, EventsResult
+    from windlass.contracts.steps import EventsRequest, EventsResult, HoldRequest
     from windlass.domain.ids import PackageKey
     from windlass.temporal.failures import failure_of
 
@@ -77,7 +77,8 @@ class HookQueues:
         failure = queue.failure
         if failure is not None and events.broken:
             failure = failure.model_copy(update={"next_try": 0.0})
-        self._put(queue.model_copy(update={"due": True, "sequence": events.sequence, "failure": failure}))
+        news = {"due": True, "sequence": events.sequence, "failure": failure, "ahead": events.run or queue.ahead}
+        self._put(queue.model_copy(update=news))
         self._serve(events.queue, rung=True)
 
     def opened(self, queues: tuple[str, ...]) -> None:
@@ -107,6 +108,11 @@ class HookQueues:
         state = self._host.read()
         if state.hook_queues:
             self._host.take_over(moves.with_hook_queues(state, (), workflow.time()))
+
+    async def hold(self) -> None:
+        """Let no run begin ahead of this workflow's word, until one that it begins itself has ended."""
+        request = HoldRequest(key=self._host.key, at=workflow.time())
+        await workflow.execute_local_activity_method(EventHookActivities.hold, request, **QUICK)
 
     async def hand_over(self) -> None:
         """Give what runs some time, then cancel it; it stays at its queue's head. Nothing is begun meanwhile."""
@@ -146,11 +152,12 @@ class HookQueues:
     async def _run_all(self, name: str, *, rung: bool) -> None:
         try:
             # The first run only: one after the other, local activities would keep the workflow from hearing anything.
+            # What has begun ahead was told of in a message of its own.
             brief = rung
             while self._queue(name).due and not self._stopping:
                 await self._turn(name)
                 if not self._stopping:
-                    await self._run(name, brief=brief)
+                    await self._run(name, brief=brief or bool(self._queue(name).ahead))
                 brief = False
         finally:
             del self._serving[name]
@@ -174,8 +181,9 @@ class HookQueues:
         """Run the hook at the head; what it failed of stays there."""
         queue = self._queue(name)
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
-        run_id = queue.run or str(workflow.uuid4())
-        self._put(queue.model_copy(update={"due": False, "run": run_id}))
+        run_id = queue.run or queue.ahead or str(workflow.uuid4())
+        ahead = "" if run_id == queue.ahead else queue.ahead
+        self._put(queue.model_copy(update={"due": False, "run": run_id, "ahead": ahead}))
         self._running.add(name)
         try:
             result = await _run_events(self._request(name, run_id), brief=brief)
@@ -213,6 +221,7 @@ class HookQueues:
             queue=name,
             run_id=run_id,
             record=state.record,
+            at=workflow.time(),
         )
 
     def _queue(self, name: str) -> HookQueue:

@@ -148,12 +148,15 @@ class PackageLifecycleWorkflow:
         return self._answer(answered)
 
     @workflow.update
-    def pause(self, order: PauseOrder) -> OrderResult:
+    async def pause(self, order: PauseOrder) -> OrderResult:
         """Begin no further step until the order `resume`; what runs is finished, removal is not held up.
 
         With steps named, only these are not begun: breakpoints.
         """
-        return self._answer(orders.pause(self._state, order, workflow.time()))
+        result = self._answer(orders.pause(self._state, order, workflow.time()))
+        if self._state.paused and self._state.progress.watching:
+            await self._hooks.hold()  # when the order is answered, it holds for event hooks as well
+        return result
 
     @workflow.update
     def resume(self, order: ResumeOrder) -> OrderResult:

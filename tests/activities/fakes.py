@@ -27,7 +27,7 @@ from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequ
 from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
 from windlass.ports.kube import Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
-from windlass.ports.watches import EventRun
+from windlass.ports.watches import BeginAhead, EventRun
 
 KEY = PackageKey(namespace="prod", name="web")
 DIGEST_KEY = b"0123456789abcdef0123456789abcdef"
@@ -242,6 +242,8 @@ class FakeWatches:
     reported: tuple[str, ...] = ()
     unsynchronized_bindings: int = 0
     failure: WindlassError | None = None
+    allowed: list[tuple[BeginAhead, float]] = field(default_factory=list[tuple[BeginAhead, float]])
+    held: list[float] = field(default_factory=list[float])
 
     async def open(self, key: PackageKey, watched: WatchedRecord) -> FakeWatches:
         assert key == KEY
@@ -257,6 +259,14 @@ class FakeWatches:
     async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         assert (key, bool(hook.path)) == (KEY, True)
         return self.snapshot
+
+    def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
+        assert (key, queue) == (KEY, "main")
+        self.allowed.append((begin, since))
+
+    def hold(self, key: PackageKey, *, since: float) -> None:
+        assert key == KEY
+        self.held.append(since)
 
     def waiting(self) -> tuple[str, ...]:
         return ("main",) if self.waiting_runs else ()

@@ -116,3 +116,50 @@ async def test_what_is_left_can_be_ended() -> None:
     await briefs.end(lambda key: isinstance(key, tuple) and "mine" in key)
     assert (mine.cancelled, other.cancelled) == (True, False)
     await briefs.end(lambda _: True)
+
+
+async def test_what_was_begun_ahead_is_what_the_local_activity_ends_with() -> None:
+    briefs, work = Briefs[str](), Work()
+    task = briefs.ahead("a", work)
+    await eventually(lambda: work.begun, 10)
+    coming = asyncio.ensure_future(briefs.begin("a", work))
+    work.go.set()
+    assert await coming == "done" == await task
+    assert work.begun == 1
+
+
+@pytest.mark.parametrize("remote", [False, True])
+async def test_what_has_ended_or_failed_ahead_is_learned_all_the_same(*, remote: bool) -> None:
+    async def fails(_: Brief) -> str:
+        raise ValueError("no luck")
+
+    briefs, work = Briefs[str](), Work()
+    work.go.set()
+    await asyncio.wait({briefs.ahead("works", work), briefs.ahead("fails", fails)})
+
+    async def come(key: str) -> str | None:
+        return await (ActivityEnvironment().run(briefs.attend, key, work) if remote else briefs.begin(key, work))
+
+    assert await come("works") == "done"
+    with pytest.raises(ValueError, match="no luck"):
+        await come("fails")
+    assert work.begun == 1
+
+
+async def test_what_was_begun_ahead_and_nobody_comes_for_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief_module, "TAKEN_WITHIN", 0.01)
+    work = Work()
+    task = Briefs[str]().ahead("a", work)
+    await asyncio.wait({task}, timeout=10)
+    assert (task.cancelled(), work.cancelled) == (True, True)
+
+
+async def test_each_wait_for_an_activity_is_granted_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief_module, "TAKEN_WITHIN", 0.3)
+    monkeypatch.setattr(brief_module, "LINGER", 0.2)
+    briefs, work = Briefs[str](), Work()
+    briefs.ahead("a", work)
+    assert await briefs.begin("a", work) is None
+    await asyncio.sleep(0.2)  # together more than one wait, and less than two
+    assert not work.cancelled
+    await briefs.end(lambda _: True)

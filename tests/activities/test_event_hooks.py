@@ -11,7 +11,7 @@ from activities.fakes import ARTIFACT, KEY, Bench
 
 from windlass.activities.event_hooks import EventHookActivities
 from windlass.contracts.record import BindingRecord, RecordRef, WatchedRecord
-from windlass.contracts.steps import EventsRequest, EventsResult, UnwatchRequest, WatchRequest
+from windlass.contracts.steps import EventsRequest, EventsResult, HoldRequest, UnwatchRequest, WatchRequest
 from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.package import Binding, Hook
@@ -185,3 +185,62 @@ async def test_disabling_ends_a_run_that_nobody_has_come_for() -> None:
     await bench.run(events.unwatch, UnwatchRequest(key=KEY, uid="u1", record=ref(bench)))
     assert bench.records.record.patches == ()
     assert bench.records.record.watched is None
+
+
+async def at(bench: Bench, events: EventHookActivities, moment: float, run_id: str = "r1") -> EventsResult:
+    request = EventsRequest(
+        key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench), at=moment
+    )
+    return await bench.run(events.run_events, request)
+
+
+async def test_a_run_that_leaves_nothing_to_do_allows_the_next_to_begin_ahead() -> None:
+    bench = prepared(run_of(), outputs=(HookOutput(), HookOutput()))
+    events = activities(bench)
+    await at(bench, events, 5.0)
+    ((begin, since),) = bench.watches.allowed
+    assert since == 5.0
+    bench.watches.waiting_runs = [run_of()]
+    task = begin("ahead")
+    await asyncio.wait({task})
+    assert len(bench.hooks.runs) == 2
+    result = await at(bench, events, 6.0, "ahead")
+    assert (result.hook, result.items, len(bench.hooks.runs)) == ("hooks/x", 2, 2)
+    assert len(bench.watches.allowed) == 2, "once for each run that was come for"
+
+
+async def test_a_run_begun_ahead_waits_for_its_activity_before_it_changes_values() -> None:
+    bench = prepared(run_of(), outputs=(HookOutput(), HookOutput(values_patch=[PATCH])))
+    events = activities(bench)
+    await at(bench, events, 5.0)
+    bench.watches.waiting_runs = [run_of()]
+    task = bench.watches.allowed[0][0]("ahead")
+    assert (await begun(bench, events, "ahead")).pending
+    assert (bench.records.record.patches, task.done()) == ((), False)
+    assert (await at(bench, events, 6.0, "ahead")).changed
+    assert bench.records.record.patches == (PATCH,)
+
+
+@pytest.mark.parametrize("why", ["more", "unsynchronized", "failed", "pending"])
+async def test_nothing_begins_ahead_while_the_workflow_has_something_to_see_to(why: str) -> None:
+    output = (
+        TransientError(Reason.EVENT_HOOK_FAILED, "no luck") if why == "failed" else HookOutput(values_patch=[PATCH])
+    )
+    bench = prepared(*[run_of()] * (2 if why == "more" else 1), outputs=(output,))
+    bench.watches.unsynchronized_bindings = int(why == "unsynchronized")
+    events = activities(bench)
+    if why == "failed":
+        with pytest.raises(TransientError):
+            await at(bench, events, 5.0)
+    elif why == "pending":
+        assert (await begun(bench, events)).pending
+    else:
+        await at(bench, events, 5.0)
+    assert bench.watches.allowed == []
+    await bench.run(events.unwatch, UnwatchRequest(key=KEY, uid="u1", record=ref(bench)))
+
+
+async def test_a_hold_takes_back_what_was_allowed() -> None:
+    bench = prepared()
+    await bench.run(activities(bench).hold, HoldRequest(key=KEY, at=7.0))
+    assert bench.watches.held == [7.0]

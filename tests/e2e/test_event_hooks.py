@@ -11,6 +11,7 @@ from support.event_hooks import Journal, drop, labelled, named, put, write
 from support.installation import Installation, condition
 from support.running import events, keep, running, shown
 from support.waiting import eventually
+from windlass.contracts.lifecycle import Order
 from windlass.devstack.stack import Stack
 
 
@@ -60,6 +61,29 @@ async def test_a_hook_is_told_of_what_exists_and_then_of_every_change(
     await put(installation, "a-two", "following", x="3")
     assert len(journal.runs) == told
     await keep(installation, "follow", "removal-with-event-hooks")
+
+
+async def test_an_answered_pause_holds_for_the_very_next_change(installation: Installation, tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    write(installation, "pausing", hook=journal.hook(labelled("paused", executeHookOnSynchronization=False)))
+    await installation.application("pauses", "pausing", "1.0.0")
+    await installation.ready("pauses")
+    for name in ("p-one", "p-two"):  # from the first one on, runs may begin ahead of the lifecycle's word
+        await put(installation, name, "paused", x="1")
+        await journal.told("Added", name)
+    key, order = installation.key("pauses"), Order(who="ann", why="to look at it")
+    assert (await installation.lifecycles.pause(key, order)).accepted
+    await put(installation, "p-three", "paused", x="1")
+
+    async def waits() -> bool:
+        queues = (await installation.lifecycles.queues(key)).queues
+        return [item.name for found in queues.values() for item in found] == ["EventHook"]
+
+    await eventually(waits, what="the lifecycle knows of the change")
+    assert [named(one) for one in journal.items] == ["p-one", "p-two"]
+    assert (await installation.lifecycles.resume(key, order)).accepted
+    await journal.told("Added", "p-three")
+    await keep(installation, "pauses", "pause-with-event-hooks")
 
 
 async def test_a_filter_decides_what_counts_as_a_change(installation: Installation, tmp_path: Path) -> None:

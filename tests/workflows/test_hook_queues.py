@@ -219,3 +219,57 @@ async def test_telling_can_be_cancelled_while_no_worker_answers(life: Life) -> N
     with pytest.raises(asyncio.CancelledError):
         await telling
     await nobody.handle.terminate()
+
+
+def runs_of(life: Life) -> list[EventsRequest]:
+    return [request for request in life.world.requests if isinstance(request, EventsRequest)]
+
+
+async def test_a_run_that_has_begun_ahead_is_come_for_under_its_id(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    life.world.mailboxes["main"] = ["a"]
+    await life.lifecycles.hook_events(life.key, HookEvents(queue="main", sequence=1, run="ahead-1"))
+    await did(life, "events main: a")
+    await tell(life, "main", "b")
+    await did(life, "events main: b")
+    first, second = runs_of(life)
+    assert (first.run_id, second.run_id != "ahead-1") == ("ahead-1", True)
+    assert 0 < first.at <= second.at
+
+
+async def test_a_run_that_has_begun_ahead_is_come_for_after_the_one_under_way(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    hold = life.world.hold("hook.run_events")
+    await tell(life, "main", "a")
+    await eventually(hold.started.is_set)
+    # The worker has seen the end of the run that the workflow still waits for.
+    life.world.mailboxes["main"].append("b")
+    await life.lifecycles.hook_events(life.key, HookEvents(queue="main", sequence=2, run="ahead-2"))
+    hold.release()
+    await did(life, "events main: a", "events main: b")
+    await eventually(lambda: "ahead-2" in {request.run_id for request in runs_of(life)})
+    assert next(request.run_id for request in runs_of(life)) != "ahead-2"
+
+
+async def test_an_answered_pause_holds_for_what_would_begin_ahead(life: Life) -> None:
+    life.world.hooks = (following("hooks/x"),)
+    await life.changed()
+    await life.rests()
+    await life.lifecycles.pause(life.key, ORDER)
+    assert life.world.log.count("hold") == 1
+    await tell(life, "main", "a")
+    await life.lifecycles.pause(life.key, ORDER)
+    assert "events main: a" not in life.world.log
+    await life.lifecycles.resume(life.key, ORDER)
+    await did(life, "events main: a")
+
+
+async def test_a_pause_of_a_package_that_follows_nothing_holds_nothing(life: Life) -> None:
+    await life.changed()
+    await life.rests()
+    await life.lifecycles.pause(life.key, ORDER)
+    assert "hold" not in life.world.log

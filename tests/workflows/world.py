@@ -28,6 +28,7 @@ from windlass.contracts.steps import (
     EventsRequest,
     EventsResult,
     FinalizerRequest,
+    HoldRequest,
     HookRequest,
     HookResult,
     InstallRequest,
@@ -180,6 +181,7 @@ class FakeWorld:
             self.run_hook,
             self.watch,
             self.unwatch,
+            self.hold_events,
             self.run_events,
             self.check_drift,
             self.write_status,
@@ -283,6 +285,10 @@ class FakeWorld:
         await self._play("unwatch", request)
         self.mailboxes.clear()
         return WatchResult()
+
+    @activity.defn(name="hook.hold")
+    async def hold_events(self, request: HoldRequest) -> None:
+        await self._play("hold", request)
 
     @activity.defn(name="hook.run_events")
     async def run_events(self, request: EventsRequest) -> EventsResult:

@@ -50,14 +50,15 @@ class Failure(WireModel):
 class HookQueue(WireModel):
     """One queue of event hooks: what waits in it is in the worker's mailbox, here is whether anything does.
 
-    ``run`` is the id of a run whose end was not learned; the same run is tried again under it. ``sequence`` is that of
-    the last signal.
+    ``run`` is the id of a run whose end was not learned; the same run is tried again under it. ``ahead`` is the id of a
+    run that the worker has begun and that the workflow has yet to come for. ``sequence`` is that of the last signal.
     """
 
     name: str
     due: bool = False
     sequence: int = 0
     run: str = ""
+    ahead: str = ""
     failure: Failure | None = None
 
 
@@ -153,12 +154,14 @@ class HookEvents(WireModel):
     """Argument of the update `hook_events`: something waits in the mailbox of this queue.
 
     At most one for each queue is sent until a run has emptied the mailbox. ``broken`` says that a watch has failed, or
-    works again: the next run tells, so it does not wait for the end of a back-off.
+    works again: the next run tells, so it does not wait for the end of a back-off. ``run`` is the id of a run that has
+    begun ahead of this message.
     """
 
     queue: str
     sequence: int = 0
     broken: bool = False
+    run: str = ""
 
 
 class ReleaseDrifted(WireModel):

@@ -189,7 +189,11 @@ class UnwatchRequest(WireModel):
 
 
 class EventsRequest(WireModel):
-    """Run the hook whose news are at the head of this queue; ``run_id`` makes a repeated attempt recognisable."""
+    """Run the hook whose news are at the head of this queue; ``run_id`` makes a repeated attempt recognisable.
+
+    ``at`` is when the workflow decided on it, in seconds since the epoch: what it allows for later holds unless a
+    `HoldRequest` of that moment or a later one was there before.
+    """
 
     key: PackageKey
     uid: str
@@ -197,6 +201,14 @@ class EventsRequest(WireModel):
     queue: str
     run_id: str
     record: RecordRef | None = None
+    at: float = 0.0
+
+
+class HoldRequest(WireModel):
+    """Begin no run of an event hook ahead of the workflow's word; ``at`` as in `EventsRequest`."""
+
+    key: PackageKey
+    at: float
 
 
 class EventsResult(WireModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +23,10 @@ class EventRun:
     context: list[dict[str, Any]]
     items: int
     allow_failure: bool
+
+
+type BeginAhead = Callable[[str], asyncio.Task[Any]]
+"""Begins the next run of a queue under this run id, before the lifecycle has been told that something waits."""
 
 
 class PackageWatch(Protocol):
@@ -80,6 +85,17 @@ class HookWatches(Protocol):
 
     async def close(self, key: PackageKey) -> None:
         """End the watches of ``key``; what waits is dropped. None is fine."""
+        ...
+
+    def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
+        """Let the next run of ``queue`` begin with the news that it is about; once.
+
+        Only if nothing waits there, and if no `hold` is as new as ``since``.
+        """
+        ...
+
+    def hold(self, key: PackageKey, *, since: float) -> None:
+        """Take back what was allowed: lifecycles come first again. What runs goes on."""
         ...
 
     async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
