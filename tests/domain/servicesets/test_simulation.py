@@ -186,7 +186,9 @@ class Life:
             with pytest.raises(wrong):
                 self.world.decide()
             return None
-        return self.world.decide()
+        decision = self.world.decide()
+        assert {entry.name: entry for entry in decision.service_set.spec.services} == self.world.in_parts()
+        return decision
 
     def check_step(self, before: Entries, decision: ServiceSetDecision) -> None:
         world = self.world
