@@ -1,4 +1,4 @@
-"""What decisions and plans cost grows with services and with chains, and not faster. Calls are counted, no time is taken."""
+"""What decisions and plans cost grows with services and chains, and not faster. Calls are counted, no time is taken."""
 
 from __future__ import annotations
 
