@@ -50,14 +50,40 @@ def test_a_folder_without_manifests(tmp_path: Path) -> None:
     assert refused(tmp_path).message == f"{tmp_path}: holds no .yaml, .yml or .json file"
 
 
+def stdin(text: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode("latin-1")), encoding="utf-8")
+
+
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(MAP % "from-input"))
+    monkeypatch.setattr("sys.stdin", stdin(MAP % "from-input"))
     assert names("-") == ["from-input"]
 
 
 def test_standard_input_is_named_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("kind: ConfigMap\n"))
+    monkeypatch.setattr("sys.stdin", stdin("kind: ConfigMap\n"))
     assert refused("-").message == "standard input, document 1: lacks apiVersion, metadata.name"
+
+
+def test_standard_input_that_is_not_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", stdin("a: \xff\n"))
+    assert refused("-").message == "standard input: is not UTF-8 (byte 3)"
+
+
+def test_lists_are_taken_apart(tmp_path: Path) -> None:
+    a, b = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in "ab")
+    typed = {"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "c"}}]}
+    whole = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [a, typed, b]}
+    (tmp_path / "x.json").write_text(json.dumps(whole))
+    (tmp_path / "y.yaml").write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    found = list(read_manifests(str(tmp_path)))
+    assert [one.object for one in found] == [a, a | {"metadata": {"name": "c"}}, b]
+    where = f"{tmp_path / 'x.json'}, document 1, item"
+    assert [one.place for one in found] == [f"{where} 1", f"{where} 2, item 1", f"{where} 3"]
+
+
+def test_an_object_whose_kind_ends_like_a_list_is_none(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text("apiVersion: v1\nkind: PriceList\nmetadata: {name: a}\nspec: {items: []}\n")
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -95,9 +121,22 @@ def test_bad_yaml_is_told_with_its_place(tmp_path: Path) -> None:
         ("apiVersion: 1\nkind: K\nmetadata: {name: a}", "apiVersion is not text"),
         ("apiVersion: v1\nkind: K\nmetadata: {name: 5}", "metadata.name is not text"),
         ("a: 1", "lacks apiVersion, kind, metadata.name"),
+        ("{apiVersion: v1, kind: List}", "lacks items"),
     ],
 )
 def test_what_is_no_manifest_is_told_with_its_document(tmp_path: Path, document: str, problem: str) -> None:
     file = tmp_path / "x.yaml"
     file.write_text(f"{MAP % 'a'}---\n{document}\n")
     assert refused(file).message == f"{file}, document 2: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [("text", "is no object"), ("{apiVersion: v1, kind: K}", "lacks metadata.name")],
+)
+def test_a_bad_item_of_a_list_is_told_with_its_number(tmp_path: Path, item: str, problem: str) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(
+        f"apiVersion: v1\nkind: List\nitems: [{{apiVersion: v1, kind: K, metadata: {{name: a}}}}, {item}]\n"
+    )
+    assert refused(file).message == f"{file}, document 1, item 2: {problem}"

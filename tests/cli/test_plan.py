@@ -89,6 +89,32 @@ def test_a_fleet_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(one["to"], one["seconds"], one["samples"]) for one in steps][2] == ("ingress-2-0", 1200.0, 2)
 
 
+def test_a_picture_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = called(capsys, "chain", str(CHAIN), *ROUTE, "--svg", str(tmp_path / "no" / "chain.svg"))
+    assert (code, out) == (1, "")
+    assert "chain.svg: cannot be written: No such file or directory" in err
+
+
+def test_what_kubectl_prints_of_a_fleet_is_planned_as_the_files_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    objects = [one for file in sorted(FLEET.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects})
+    (tmp_path / "fleet.json").write_text(text)
+    at = ["--at", "2026-06-01T12:00:00", "-o", "wide"]
+    assert called(capsys, "fleet", str(tmp_path), *at) == called(capsys, "fleet", str(FLEET), *at)
+
+
+def test_one_reason_for_many_services_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"))
+    [row] = [row for row in out.splitlines() if "does not exist" in row]
+    assert row.startswith(
+        "fleet/berlin ingress/ingress, fleet/berlin monitoring/monitoring, fleet/boston ingress/ingress, and 7"
+    )
+    _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"), "-o", "wide")
+    assert out.count("does not exist") == 10
+
+
 CLUSTER = "{apiVersion: windlass.dev/v1alpha1, kind: ClusterDeployment, metadata: {namespace: f, name: a}}\n"
 
 

@@ -42,7 +42,7 @@ def chain(
     route = graph.route(start, target) if start in graph.upgrades else None
     problems = check(found.chain)
     if svg is not None:
-        svg.write_text(picture(graph, start, target, route))
+        _write(svg, picture(graph, start, target, route))
     if output in {Output.JSON, Output.YAML}:
         emit(document(graph, start, target, route, problems), output)
     else:
@@ -78,6 +78,20 @@ def fleet(
     screen = console()
     for part in report(made, steps=output is Output.WIDE):
         screen.print(part)
+
+
+def _write(file: Path, text: str) -> None:
+    from windlass.domain.errors import Actor, PermanentError, Reason
+
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"--svg {file}: cannot be written: {error.strerror}",
+            hint="name a file in a folder that is there and that you may write to",
+            actor=Actor.USER,
+        ) from None
 
 
 def _unknown(template: str, option: str, place: str, templates: tuple[str, ...]) -> PermanentError:

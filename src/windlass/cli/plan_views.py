@@ -66,7 +66,7 @@ def report(plan: Plan, *, steps: bool) -> Iterator[RenderableType]:
             ["CLUSTER", "SERVICE", "STEP", "BEGINS", "TAKES", "SAMPLES", "WAITS"],
             [_step(one, service, hop) for one in plan.clusters for service in one.services for hop in service.hops],
         )
-    if held := _holds(plan):
+    if held := _holds(plan, each=steps):
         yield ""
         yield rows(["HELD", "WHY"], held)
     if parts := critical_path(plan):
@@ -101,7 +101,7 @@ def document(plan: Plan) -> dict[str, Any]:
 def _summary(plan: Plan) -> Text:
     services = [service for one in plan.clusters for service in one.services]
     hops = sum(len(service.hops) for service in services)
-    what = f"{len(services)} services on {len(plan.clusters)} clusters, {hops} steps"
+    what = f"{_many(len(services), 'service')} on {_many(len(plan.clusters), 'cluster')}, {_many(hops, 'step')}"
     if plan.ends is None:
         when = "nothing begins"
     else:
@@ -110,19 +110,20 @@ def _summary(plan: Plan) -> Text:
     return Text.assemble(f"{what}; {when}: ", verdict)
 
 
-def _holds(plan: Plan) -> list[list[str]]:
-    """Return what does not get to where it should, services first, and why."""
-    found: list[list[str]] = []
-    for one in plan.clusters:
-        if one.outcome is not Outcome.NOT_BEGUN:
-            found += [
-                [f"{one.name} {service.intent.service}", service.hold] for service in one.services if service.hold
-            ]
-    never: dict[str, list[str]] = {}
-    for one in plan.clusters:
-        if one.outcome is Outcome.NOT_BEGUN:
-            never.setdefault(one.hold, []).append(one.name)
-    return found + [[listed(names), why] for why, names in never.items()]
+def _holds(plan: Plan, *, each: bool) -> list[list[str]]:
+    """Return what does not get to where it should and why, services first; if not ``each``, every reason once."""
+    ended = [one for one in plan.clusters if one.outcome is not Outcome.NOT_BEGUN]
+    services = [
+        (f"{one.name} {service.intent.service}", service.hold) for one in ended for service in one.services
+        if service.hold
+    ]  # fmt: skip
+    clusters = [(one.name, one.hold) for one in plan.clusters if one.outcome is Outcome.NOT_BEGUN]
+    if each:
+        return [[name, why] for name, why in (*services, *clusters)]
+    found: dict[str, list[str]] = {}
+    for name, why in (*services, *clusters):
+        found.setdefault(why, []).append(name)
+    return [[listed(names), why] for why, names in found.items()]
 
 
 def _step(cluster: ClusterPlan, service: ServicePlan, hop: Hop) -> list[str]:
@@ -152,6 +153,10 @@ def _waits(waits: Sequence[Wait]) -> str:
     return ", ".join(
         f"{one.gate.value} {show_duration(one.until - one.since)}" if one.until else one.gate.value for one in waits
     )
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _at(at: datetime | None) -> str:

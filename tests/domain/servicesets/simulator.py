@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.servicesets.words import PROVIDER, cluster, own
+from domain.servicesets.words import CLUSTER, NAMESPACE, PROVIDER, SYSTEM, cluster, own
 from semver import Version
 
 from windlass.servicesets import (
@@ -27,7 +27,13 @@ from windlass.servicesets import (
     ServiceWithValues,
     Snapshot,
     StateManagementProviderConfig,
+    build_services_list,
+    filter_service_dependencies,
     get_service_set_with_operation,
+    resolve_service_versions,
+    services_to_deploy,
+    services_upgrade_paths,
+    services_with_desired_chains,
 )
 
 type Entries = dict[str, ServiceWithValues]
@@ -71,6 +77,19 @@ class World:
 
     def decide(self) -> ServiceSetDecision:
         return get_service_set_with_operation(self.snapshot(), own(cluster(*self.desired.values())))
+
+    def in_parts(self) -> Entries:
+        """The same decision by the functions of the contract, each on its own: those that list all routes, too."""
+        snapshot, wanted = self.snapshot(), list(self.desired.values())
+        held = self.held or ServiceSet.new(NAMESPACE, "edge")
+        desired = resolve_service_versions(snapshot.templates, NAMESPACE, wanted)
+        eligible = filter_service_dependencies(snapshot.service_sets, SYSTEM, None, CLUSTER, desired)
+        with_chains = services_with_desired_chains(desired, held.spec.services)
+        found = services_upgrade_paths(with_chains, NAMESPACE, snapshot.chains)
+        assert not found.errors
+        step = services_to_deploy(found.paths, eligible.services, held).services
+        resolved = resolve_service_versions(snapshot.templates, NAMESPACE, step)
+        return {one.name: one for one in build_services_list(held.spec.services, resolved, wanted)}
 
     def write(self, decision: ServiceSetDecision) -> bool:
         """Carry out a decision, perhaps one on what was read a while ago; say whether it was taken."""

@@ -18,6 +18,7 @@ Both are found in time linear in the chain, and a step along a route never makes
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from semver import Version
@@ -81,7 +82,6 @@ class ChainGraph:
         edges_of = {name: [step.name for step in self.upgrades.get(name, ())] for name in self._order}
         self._components = strongly_connected(edges_of)
         self._component = {name: number for number, members in enumerate(self._components) for name in members}
-        self._versions = _versions(self.upgrades)
 
     @classmethod
     def of(cls, chain: ServiceTemplateChain) -> ChainGraph:
@@ -135,6 +135,19 @@ class ChainGraph:
         found = (self.route(current, target) for target in self._order if target != current)
         return tuple(route for route in found if route is not None)
 
+    @cached_property
+    def _versions(self) -> dict[str, Version]:
+        """Versions of templates as edges say them, the first that is a semantic one; only cycles ask for them."""
+        found: dict[str, Version] = {}
+        for steps in self.upgrades.values():
+            for step in steps:
+                if step.name not in found:
+                    try:
+                        found[step.name] = parse_version(step.version)
+                    except VersionRangeError:
+                        continue
+        return found
+
     def _steps_towards(self, target: str) -> dict[str, UpgradeStep]:
         """Return the next step of every template that reaches ``target``."""
         longest = {target: 0}
@@ -152,9 +165,12 @@ class ChainGraph:
 
         Components come leaves first; within one, an edge that counts leads closer to the target's version.
         """
-        end = self._versions.get(target)
         found: list[str] = []
         for members in self._components:
+            if len(members) == 1:
+                found += members
+                continue
+            end = self._versions.get(target)
             found += [name for name in members if name not in self._versions]
             # Up to the target's version from the highest down, above it from the lowest up.
             known = sorted((self._versions[name], name) for name in members if name in self._versions)
@@ -255,16 +271,3 @@ def check(chain: ServiceTemplateChain, known_templates: Collection[str] | None =
 
 def _key(chain: ServiceTemplateChain) -> ObjectKey:
     return ObjectKey(chain.metadata.namespace, chain.metadata.name)
-
-
-def _versions(upgrades: Mapping[str, Iterable[UpgradeStep]]) -> dict[str, Version]:
-    """Return the versions of templates as the edges say them, the first one that is a semantic version."""
-    found: dict[str, Version] = {}
-    for steps in upgrades.values():
-        for step in steps:
-            if step.name not in found:
-                try:
-                    found[step.name] = parse_version(step.version)
-                except VersionRangeError:
-                    continue
-    return found

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from windlass.domain.servicesets import chains as graph
+from windlass.domain.servicesets.chain_graphs import ChainGraphs
+from windlass.domain.servicesets.chains import ChainGraph, UpgradeStep
 from windlass.domain.servicesets.dependencies import filter_service_dependencies, states_of, stored_of
-from windlass.domain.servicesets.errors import ServiceSetErrors
+from windlass.domain.servicesets.errors import ServiceSetError, ServiceSetErrors
 from windlass.domain.servicesets.holds import Hold, HoldReason
-from windlass.domain.servicesets.keys import ServiceKey, service_key
+from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, service_key
 from windlass.domain.servicesets.models import (
     ClusterDeployment,
     MultiClusterService,
@@ -19,14 +21,17 @@ from windlass.domain.servicesets.models import (
     ServiceUpgradePaths,
     ServiceWithValues,
 )
-from windlass.domain.servicesets.snapshot import Snapshot, key_of
-from windlass.domain.servicesets.upgrade_paths import services_upgrade_paths, services_with_desired_chains
+from windlass.domain.servicesets.snapshot import Chains, Snapshot, key_of
+from windlass.domain.servicesets.upgrade_paths import services_with_desired_chains
 from windlass.domain.servicesets.versions import (
     is_deployed,
     is_downgrade,
     resolve_service_versions,
     version_or_template,
 )
+
+type NextHop = Callable[[ServiceKey, str, str], UpgradeStep | None]
+"""From a service, its template and the one it is wanted at to the step between them; None where no route leads on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +71,16 @@ def services_to_deploy(
     paths: dict[ServiceKey, ServiceUpgradePaths] = {}
     for entry in upgrade_paths:
         paths.setdefault(service_key(entry.namespace, entry.name), entry)
+
+    def next_hop(key: ServiceKey, start: str, end: str) -> UpgradeStep | None:
+        entry = paths.get(key)
+        return graph.next_hop(entry, start, end) if entry is not None and entry.template == start else None
+
+    return _step(next_hop, filtered_services, service_set)
+
+
+def _step(next_hop: NextHop, filtered_services: Sequence[Service], service_set: ServiceSet) -> Resolution:
+    """Return what `services_to_deploy` does, wherever hops come from."""
     eligible = {service_key(service.namespace, service.name): service for service in filtered_services}
     states = states_of(service_set)
     services: list[ServiceWithValues] = []
@@ -90,7 +105,7 @@ def services_to_deploy(
         if desired.disable:
             holds += [_disabled(key)] if withheld(stored, desired) else []
             continue
-        target = _next(stored, desired, paths.get(key))
+        target = _next(key, stored, desired, next_hop)
         if target is None:
             holds.append(_no_route(key, stored, desired))
             continue
@@ -155,11 +170,8 @@ def resolve_services_to_apply(
     eligible = filter_service_dependencies(
         service_sets, system_namespace, multi_cluster_service, cluster_deployment, desired
     )
-    with_chains = services_with_desired_chains(desired, current.spec.services)
-    found = services_upgrade_paths(with_chains, namespace, snapshot.chains)
-    if found.errors:
-        raise ServiceSetErrors("upgrade paths cannot be worked out", found.errors)
-    step = services_to_deploy(found.paths, eligible.services, current)
+    chains = _chains_of(services_with_desired_chains(desired, current.spec.services), namespace, snapshot.chains)
+    step = _step(lambda key, start, end: chains[key].next_hop(start, end), eligible.services, current)
     wanted = {service_key(service.namespace, service.name): service for service in desired}
     stored = stored_of(current)
     gated = [hold for hold in eligible.holds if withheld(stored.get(hold.service), wanted[hold.service])]
@@ -167,6 +179,30 @@ def resolve_services_to_apply(
         services=resolve_service_versions(snapshot.templates, namespace, step.services),
         holds=tuple(sorted([*gated, *step.holds], key=lambda hold: hold.service)),
     )
+
+
+def _chains_of(services: Iterable[Service], namespace: str, chains: Chains) -> dict[ServiceKey, ChainGraph]:
+    """Return the chain of each service that has one.
+
+    The decision asks it for the one next hop. All routes, as `services_upgrade_paths` lists them for people, would be
+    work that grows with the square of the chain's length; the hop is the same (a test over any chain).
+
+    Raises:
+        ServiceSetErrors: chains that are missing or do not list the template.
+    """
+    graphs = ChainGraphs(chains)
+    found: dict[ServiceKey, ChainGraph] = {}
+    errors: list[ServiceSetError] = []
+    for service in services:
+        key = service_key(service.namespace, service.name)
+        try:
+            if service.template_chain:
+                found[key] = graphs.at(ObjectKey(namespace, service.template_chain), service.template, key)
+        except ServiceSetError as error:
+            errors.append(error)
+    if errors:
+        raise ServiceSetErrors("upgrade paths cannot be worked out", errors)
+    return found
 
 
 def with_resolved_versions(snapshot: Snapshot, service_set: ServiceSet) -> ServiceSet:
@@ -185,17 +221,16 @@ def withheld(stored: ServiceWithValues | None, desired: Service) -> bool:
 
 
 def _next(
-    stored: ServiceWithValues | None, desired: Service, paths: ServiceUpgradePaths | None
+    key: ServiceKey, stored: ServiceWithValues | None, desired: Service, next_hop: NextHop
 ) -> tuple[str, str] | None:
     """Return the template and version of the next step, None where no route leads on."""
     target = desired.template, desired.version
     if stored is None or stored.template == desired.template or not desired.template_chain:
         return target
-    if paths is not None and paths.template == stored.template:
-        hop = graph.next_hop(paths, stored.template, desired.template)
-        if hop is not None:
-            named = "" if hop.version == hop.name else hop.version
-            return target if hop.name == desired.template else (hop.name, named)
+    hop = next_hop(key, stored.template, desired.template)
+    if hop is not None:
+        named = "" if hop.version == hop.name else hop.version
+        return target if hop.name == desired.template else (hop.name, named)
     return target if is_downgrade(stored, desired) else None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from windlass.domain.servicesets.chains import ChainGraph
-from windlass.domain.servicesets.errors import ChainNotFoundError, ServiceSetError, TemplateNotInChainError
+from windlass.domain.servicesets.chain_graphs import ChainGraphs
+from windlass.domain.servicesets.chains import Route, UpgradeStep
+from windlass.domain.servicesets.errors import ServiceSetError
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, service_key
 from windlass.domain.servicesets.models import (
     AvailableUpgrade,
@@ -78,37 +79,30 @@ def services_upgrade_paths(services: Iterable[Service], namespace: str, chains: 
 
 
 class _Walked:
-    """What was worked out before: many services share a chain, and many of these stand at one template."""
+    """What was worked out before: many services stand at one template of one chain."""
 
     def __init__(self, namespace: str, chains: Chains) -> None:
         self._namespace = namespace
-        self._chains = chains
-        self._graphs: dict[str, ChainGraph] = {}
+        self._graphs = ChainGraphs(chains)
         self._known: dict[tuple[str, str], Routes] = {}
+        self._steps: dict[UpgradeStep, AvailableUpgrade] = {}
 
     def routes(self, service: Service) -> Routes:
         if not service.template_chain:
-            own = AvailableUpgrade(name=service.template, version=version_or_template(service))
-            return (UpgradePath(versions=(own,)),)
+            return (self._path((UpgradeStep(service.template, version_or_template(service)),)),)
         start = (service.template_chain, service.template)
         if start not in self._known:
-            graph = self._graph(service)
-            if service.template not in graph.upgrades:
-                raise TemplateNotInChainError(graph.key, service.template, _key(service))
-            self._known[start] = tuple(
-                UpgradePath(versions=tuple(AvailableUpgrade(name=step.name, version=step.version) for step in route))
-                for route in graph.routes(service.template)
-            )
+            chain = ObjectKey(self._namespace, service.template_chain)
+            graph = self._graphs.at(chain, service.template, _key(service))
+            self._known[start] = tuple(map(self._path, graph.routes(service.template)))
         return self._known[start]
 
-    def _graph(self, service: Service) -> ChainGraph:
-        name = service.template_chain
-        if name not in self._graphs:
-            chain = self._chains.get(ObjectKey(self._namespace, name))
-            if chain is None:
-                raise ChainNotFoundError(ObjectKey(self._namespace, name), _key(service))
-            self._graphs[name] = ChainGraph.of(chain)
-        return self._graphs[name]
+    def _path(self, route: Route) -> UpgradePath:
+        """Return a route as the API has it; steps that many routes share are one object."""
+        for step in route:
+            if step not in self._steps:
+                self._steps[step] = AvailableUpgrade(name=step.name, version=step.version)
+        return UpgradePath(versions=tuple(self._steps[step] for step in route))
 
 
 def _key(service: Service) -> ServiceKey:

@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from windlass.domain.servicesets.chains import ChainGraph, Route, UpgradeStep
+from windlass.domain.servicesets.chain_graphs import ChainGraphs
+from windlass.domain.servicesets.chains import Route, UpgradeStep
 from windlass.domain.servicesets.components import circles, strongly_connected
 from windlass.domain.servicesets.dependencies import states_of, stored_of
 from windlass.domain.servicesets.errors import (
-    ChainNotFoundError,
     DependencyCycleError,
     DependencyNotDesiredError,
     ServiceSetError,
     TemplateNotFoundError,
-    TemplateNotInChainError,
 )
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, object_key, service_key
 from windlass.domain.servicesets.models import (
@@ -140,7 +139,7 @@ class _Reader:
         self._snapshot = fleet.snapshot
         self._sets = {key_of(one): one for one in fleet.snapshot.service_sets}
         self._owners, self._owner_holds = _ordered_owners(fleet.multi_cluster_services)
-        self._graphs: dict[ObjectKey, ChainGraph] = {}
+        self._graphs = ChainGraphs(fleet.snapshot.chains)
         self._routes: dict[tuple[ObjectKey, str, str], Route | None] = {}
         self._versions: dict[ObjectKey, str] = {}
         self._orders = {
@@ -269,11 +268,9 @@ class _Reader:
         route: Route | None = None
         if service.template_chain:
             chain = ObjectKey(namespace, service.template_chain)
-            graph = self._graph(chain, key)
+            graph = self._graphs.at(chain, current.name, key)
             asked = (chain, current.name, desired.name)
             if asked not in self._routes:
-                if current.name not in graph.upgrades:
-                    raise TemplateNotInChainError(chain, current.name, key)
                 self._routes[asked] = self._resolved(namespace, graph.route(*asked[1:]), key)
             route = self._routes[asked]
         if current.name == desired.name or not service.template_chain:
@@ -291,14 +288,6 @@ class _Reader:
             UpgradeStep(step.name, self._version(namespace, step.name, service)) if step.version == step.name else step
             for step in route
         )
-
-    def _graph(self, chain: ObjectKey, service: ServiceKey) -> ChainGraph:
-        if chain not in self._graphs:
-            found = self._snapshot.chains.get(chain)
-            if found is None:
-                raise ChainNotFoundError(chain, service)
-            self._graphs[chain] = ChainGraph.of(found)
-        return self._graphs[chain]
 
     def _at(self, namespace: str, service: Service | ServiceWithValues, key: ServiceKey) -> UpgradeStep:
         version = service.version
