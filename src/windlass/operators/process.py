@@ -13,6 +13,7 @@ import structlog
 import uvloop
 
 from windlass import logs
+from windlass.domain.errors import WindlassError
 
 
 def run(
@@ -30,6 +31,7 @@ def run(
 
 
 async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    log = structlog.stdlib.get_logger(__name__)
     task = asyncio.ensure_future(main())
     loop = asyncio.get_running_loop()
     for one in (signal.SIGINT, signal.SIGTERM):
@@ -37,7 +39,10 @@ async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]]) -> int:
     try:
         with suppress(asyncio.CancelledError):
             await task
+    except WindlassError as error:  # says what is wrong and what to do: a trace would bury it
+        log.error("the operator fails", error=error.message, hint=error.hint)
+        return 1
     except Exception:  # noqa: BLE001 - whatever ended the operator is told once, and by the exit code
-        structlog.stdlib.get_logger(__name__).exception("the operator fails")
+        log.exception("the operator fails")
         return 1
     return 0
