@@ -41,7 +41,9 @@ async def test_the_right_login_over_tls_is_let_in(secured: NatsServer) -> None:
         assert connection.client._transport is not None
 
 
-@pytest.mark.parametrize("login", [{"password": "wrong"}, {"user": "", "password": ""}, {"user": "", "password": "", "token": "t"}])
+@pytest.mark.parametrize(
+    "login", [{"password": "wrong"}, {"user": "", "password": ""}, {"user": "", "password": "", "token": "t"}]
+)
 async def test_a_wrong_login_is_refused_at_once_and_not_repeated_in_the_error(
     secured: NatsServer, login: dict[str, str]
 ) -> None:

@@ -66,9 +66,7 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(
-    folder: Path, *, secured: bool = False, more: Mapping[str, Any] | None = None
-) -> Iterator[NatsServer]:
+def nats_server(folder: Path, *, secured: bool = False, more: Mapping[str, Any] | None = None) -> Iterator[NatsServer]:
     """Run a server below ``folder``, with ``more`` options in place of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:

@@ -13,6 +13,7 @@ from windlass.controllerruntime import ownership
 from windlass.controllerruntime.controller import IController
 from windlass.controllerruntime.garbage import Sweep, sweep
 from windlass.controllerruntime.informer import Informer
+from windlass.controllerruntime.metrics import QueueMeter, QueueMetrics
 from windlass.controllerruntime.ownership import Owner
 from windlass.controllerruntime.ratelimit import RateLimiter
 from windlass.controllerruntime.reasons import (
@@ -69,6 +70,7 @@ class ControllerRuntime:
         sync_timeout: seconds until a start without complete pictures is given up.
         stop_timeout: seconds for keys that are being worked on at a stop; what is not done by then is cancelled.
         monotonic: seconds for the work queue.
+        metrics: where the work queue is measured; prometheus_client's default registry when None.
 
     Raises:
         PermanentError: VALIDATION_FAILED (actor author), an argument is not as said here; names it.
@@ -94,6 +96,7 @@ class ControllerRuntime:
         sync_timeout: float = 60.0,
         stop_timeout: float = 30.0,
         monotonic: Callable[[], float] = time.monotonic,
+        metrics: QueueMetrics | None = None,
     ) -> None:
         _require(bool(name), "name", "is empty")
         _require(bool(kind), "kind", "is empty")
@@ -108,7 +111,9 @@ class ControllerRuntime:
         self._clock = clock
         self._event_namespace = event_namespace
         self._controller: IController | None = None
-        self._workers = Workers(WorkQueue(monotonic, limiter), self._sync, controller=name)
+        self._workers = Workers(
+            WorkQueue(monotonic, limiter, observer=QueueMeter(name, metrics, monotonic)), self._sync, controller=name
+        )
         self._recorder = Recorder(events)
         self._running: Running | None = None
         # Values of primaries may be large, and a handler reads what it works on itself.

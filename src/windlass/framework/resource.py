@@ -16,6 +16,10 @@ class Logger(Protocol):
         """Tell what helps to find an error."""
         ...
 
+    def info(self, event: str, /, **fields: Any) -> Any:
+        """Tell what people want to know when all is well."""
+        ...
+
     def warning(self, event: str, /, **fields: Any) -> Any:
         """Tell what is tried again, or odd."""
         ...

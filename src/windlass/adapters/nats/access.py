@@ -62,7 +62,7 @@ def access_from(env: Mapping[str, str]) -> NatsAccess:
     authorities = read(Path(env["NATS_CA"])) if env.get("NATS_CA") else None
     certificate, key = env.get("NATS_CERT", ""), env.get("NATS_KEY", "")
     if bool(certificate) != bool(key):
-        raise _unfit("NATS access: a certificate is named without its key, or a key without one", "set NATS_CERT and NATS_KEY")
+        raise _unfit("NATS access: a certificate and its key come together", "set both NATS_CERT and NATS_KEY")
     return NatsAccess(
         servers=[url.strip() for url in env.get("NATS_URL", "").split(",") if url.strip()],
         user=env.get("NATS_USER", ""),

@@ -12,10 +12,12 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+import nkeys
 from nats.aio.client import RawCredentials
 
 from windlass.domain.errors import Actor, PermanentError, Reason
 
+_nkeys: Any = nkeys  # has no types
 _JWT: Final = re.compile(r"^-+BEGIN NATS USER JWT-+\s+([\w.=-]+)\s+-+END NATS USER JWT-+\s*$", re.MULTILINE)
 _SEED: Final = re.compile(r"^-+BEGIN USER NKEY SEED-+\s+(\w+)\s+-+END USER NKEY SEED-+\s*$", re.MULTILINE)
 _USER: Final = "SU"
@@ -66,20 +68,14 @@ def read(path: Path) -> str:
 
 
 def _check(path: Path, seed: str) -> None:
-    # Here, since it loads a library of C that other logins do not need.
-    import nkeys
-
-    library: Any = nkeys
     try:
-        library.from_seed(bytearray(seed.encode())).wipe()
+        _nkeys.from_seed(bytearray(seed.encode())).wipe()
         fits = seed.startswith(_USER)
-    except (library.NkeysError, binascii.Error, ValueError):
+    except (_nkeys.NkeysError, binascii.Error, ValueError):
         fits = False
     if not fits:
         raise _unfit(path, "holds no NKey seed of a user", f"a seed of a user begins with {_USER}")
 
 
 def _unfit(path: Path, why: str, hint: str) -> PermanentError:
-    return PermanentError(
-        Reason.VALIDATION_FAILED, f"NATS access: {path} {why}", hint=hint, actor=Actor.ADMIN
-    )
+    return PermanentError(Reason.VALIDATION_FAILED, f"NATS access: {path} {why}", hint=hint, actor=Actor.ADMIN)

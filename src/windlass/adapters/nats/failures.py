@@ -22,7 +22,7 @@ NO_STREAM: Final = 10059
 _REFUSED: Final = ("authorization violation", "permissions violation", "user authentication", "authentication expired")
 
 _CERTIFICATE: Final = re.compile("ALERT_.*(CERTIFICATE|UNKNOWN_CA)")
-"""Reasons of OpenSSL for an alert of the server about our certificate: none, expired, revoked, of an unknown authority."""
+"""Alerts of a server about our certificate, as OpenSSL calls them: none, expired, revoked, unknown authority."""
 
 
 @contextmanager
