@@ -48,6 +48,8 @@ _log: Final = structlog.stdlib.get_logger(__name__)
 class ControllerRuntime:
     """The loop of a controller whose primary resources are entities.
 
+    (contract: ControllerRuntime, NewControllerRuntime; frameworks.md section 2.2)
+
     Primaries say what is wanted; secondaries (Kubernetes objects, entities, resources elsewhere) are made so that it
     comes true; tertiaries are only read, from their informers or clients. Every change of a primary or a secondary
     puts the primary's key onto the work queue; a worker then calls `IController.sync_handler` with it.
@@ -135,7 +137,7 @@ class ControllerRuntime:
         )
 
     def set_custom_controller(self, controller: IController) -> None:
-        """Say who is called back; once, before `run`: the two know each other.
+        """Say who is called back; once, before `run`: the two know each other (contract: SetCustomController).
 
         Raises:
             PermanentError: VALIDATION_FAILED, there is one already.
@@ -144,7 +146,7 @@ class ControllerRuntime:
         self._controller = controller
 
     async def run(self, threadiness: int, stop: asyncio.Event | None = None) -> None:
-        """Run until ``stop`` is set, with ``threadiness`` keys at a time.
+        """Run until ``stop`` is set, with ``threadiness`` keys at a time (contract: Run; frameworks.md section 2.6).
 
         Start: external clients, handlers, pictures of Kubernetes objects, pictures of entities, garbage sweep, workers.
         Stop: no key is begun, the current ones end, `IController.clean`, Events are sent, external clients are closed.
@@ -186,6 +188,8 @@ class ControllerRuntime:
     def decompose_kube_secondary_resource(self, obj: object) -> tuple[Document, str]:
         """Return a Kubernetes object and the key of its primary, empty if it has none of this controller's kind.
 
+        (contract: DecomposeKubeSecondaryResource)
+
         Args:
             obj: what an informer handed over; a deleted object is handed over as last known, so nothing is wrapped.
 
@@ -197,6 +201,8 @@ class ControllerRuntime:
 
     def event(self, obj: Document | Item, type_: EventType, reason: str, text: str) -> None:
         """Let an Event be sent about a Kubernetes object, or about a primary (its `Item`); does not wait.
+
+        (contract: Event)
 
         Args:
             obj: what it is about. The Event of an object goes into its namespace, that of a primary into
@@ -251,10 +257,17 @@ class ControllerRuntime:
     async def sweep(self) -> Sweep:
         """Delete secondaries whose primary is gone: the usual body of `IController.garbage_secondaries`.
 
+        A primary that came back while its secondaries were removed is put onto the work queue.
+
         Raises:
             WindlassError: the primaries could not be listed; nothing was deleted.
         """
-        return await sweep(self.kind, self._primary, self._collections)
+        return await sweep(
+            self.kind,
+            self._primary,
+            self._collections,
+            returned=lambda key: self.enqueue_key(key, Operation.SECONDARY),
+        )
 
     async def _sync(self, key: str) -> None:
         if self._controller is None:
