@@ -1,4 +1,4 @@
-"""The HTTP endpoint of a process: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for a kubelet."""
+"""What the endpoint of a worker or watcher shows: our metrics and those of Temporal's SDK, and who waits for what."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import aiohttp
-import structlog
-from aiohttp import web
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client import CollectorRegistry, generate_latest
 
-from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.monitoring import endpoint
 
 SDK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
-
-_log = structlog.stdlib.get_logger(__name__)
 
 
 class Health:
@@ -61,42 +56,18 @@ async def served(address: str, registry: CollectorRegistry, health: Health, sdk_
     Raises:
         PermanentError: VALIDATION_FAILED, the address cannot be listened on.
     """
-    host, _, port = address.rpartition(":")
     async with aiohttp.ClientSession(timeout=SDK_TIMEOUT) as session:
 
-        async def metrics(_request: web.Request) -> web.Response:
-            ours = await asyncio.to_thread(generate_latest, registry)
-            theirs = await _sdk_metrics(session, sdk_port)
-            return web.Response(body=ours + theirs, headers={"Content-Type": CONTENT_TYPE})
+        async def metrics() -> bytes:
+            return await asyncio.to_thread(generate_latest, registry) + await _sdk_metrics(session, sdk_port)
 
-        async def healthz(_request: web.Request) -> web.Response:
-            return web.Response(text="ok\n")  # whoever answers has an event loop that turns
-
-        async def readyz(_request: web.Request) -> web.Response:
-            missing = health.missing
-            return web.Response(text="\n".join(missing or ["ok"]) + "\n", status=503 if missing else 200)
-
-        app = web.Application()
-        app.add_routes([web.get("/metrics", metrics), web.get("/healthz", healthz), web.get("/readyz", readyz)])
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, host.strip("[]") or None, int(port) if port.isdecimal() else -1)
-            try:
-                await site.start()
-            except (OSError, OverflowError, ValueError) as error:
-                raise PermanentError(
-                    Reason.VALIDATION_FAILED,
-                    f"metrics cannot be served on {address!r}: {error}",
-                    hint="set WINDLASS_METRICS_ADDRESS to HOST:PORT; port 0 takes a free one",
-                    actor=Actor.ADMIN,
-                ) from error
-            bound = runner.addresses[0]
-            url = f"http://{bound[0]}:{bound[1]}"
-            _log.info("metrics served", url=f"{url}/metrics")
+        async with endpoint(
+            address,
+            metrics=metrics,
+            missing=lambda: health.missing,
+            hint="set WINDLASS_METRICS_ADDRESS to HOST:PORT; port 0 takes a free one",
+        ) as url:
             yield url
-        finally:
-            await runner.cleanup()
 
 
 async def _sdk_metrics(session: aiohttp.ClientSession, port: int) -> bytes:

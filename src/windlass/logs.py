@@ -84,6 +84,7 @@ def configure(form: Format, level: str = "info", *, stream: TextIO | None = None
         root.removeHandler(former)
     root.addHandler(handler)
     root.setLevel(level.upper())
+    logging.getLogger("asyncio").addFilter(_worth_telling)
     # Failed activities are told by `windlass.temporal.interceptors`, in one line and in our words.
     logging.getLogger("temporalio.activity").setLevel(logging.ERROR)
     structlog.configure(
@@ -141,6 +142,11 @@ def _renderers(form: Format, out: TextIO) -> list[Processor]:
     colours = out.isatty() and not os.environ.get("NO_COLOR")
     # Plain traces: the rich kind shows local variables, and these hold values.
     return [structlog.dev.ConsoleRenderer(colors=colours, exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _worth_telling(record: logging.LogRecord) -> bool:
+    """Leave out what asyncio says whenever a TLS connection of nats-py ends: nothing follows from it."""
+    return "eof_received() has no effect" not in record.getMessage()
 
 
 def _translate_temporal(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

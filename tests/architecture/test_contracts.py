@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).parent / "contracts"
+CITED = re.compile(r"\(contract: ([\w.,\s]+?)[;)]")
+"""``(contract: ProcessUpdate)``, ``(contract: Framework, Config, New; frameworks.md section 1.7)``"""
+
 ABSENT = {"open", "without"}
 
 
@@ -74,6 +78,14 @@ def test_counterparts_in_a_face_are_reached_from_its_top(contract: str) -> None:
         top, name = importlib.import_module(face), one.path.partition(".")[0]
         assert name in top.__all__, f"{face} does not export {name}"
         assert getattr(top, name) is getattr(importlib.import_module(one.module), name)
+
+
+@pytest.mark.parametrize("one", [one for one in counterparts() if contracts()[one.contract].get("cited")], ids=str)
+def test_a_counterpart_names_the_item_it_stands_for(one: Counterpart) -> None:
+    found = getattr(*owner_and_name(one))
+    if inspect.isclass(found) or inspect.isfunction(found):
+        cited = {item for names in CITED.findall(inspect.getdoc(found) or "") for item in re.split(r",\s+", names)}
+        assert one.item.rpartition(".")[2] in cited, f"{one.module}:{one.path} says (contract: {one.item}) nowhere"
 
 
 @pytest.mark.parametrize("contract", list(contracts()))

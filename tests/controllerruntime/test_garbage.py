@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
-from controllerruntime.memory import MemoryEntities, MemoryExternal
+from controllerruntime.memory import Controller, MemoryEntities, MemoryExternal
 
 from support.fake_kube import FakeKube
+from support.waiting import eventually
 from windlass.adapters.kube.informer import KubeObjects
-from windlass.controllerruntime import Informer, Owner, owned, sweep
+from windlass.controllerruntime import ControllerRuntime, Informer, Owner, owned, sweep
 from windlass.controllerruntime.secondaries import EntitySecondaries, KubeSecondaries
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.ports.entities import Item, Owned
@@ -74,6 +76,63 @@ async def test_an_owner_that_cannot_be_read_keeps_its_secondaries() -> None:
     made = MemoryEntities(b=made_for("gone"))
     done = await sweep(KIND, Unreadable(), [EntitySecondaries(made)])
     assert (done.removed, len(done.failures), len(await made.list())) == ((), 1, 1)
+
+
+class ComesBack(EntitySecondaries):
+    """Its owner is made anew at the worst moment: after it was looked for, before the removal."""
+
+    def __init__(self, made: MemoryEntities, primary: MemoryEntities) -> None:
+        super().__init__(made)
+        self.primary = primary
+
+    async def remove(self, secondary: Owned) -> bool:
+        self.primary.store("back", {})
+        return await super().remove(secondary)
+
+
+async def test_an_owner_that_comes_back_while_it_is_swept_is_told() -> None:
+    primary, told = MemoryEntities(), list[str]()
+    made = MemoryEntities(a=made_for("back"), b=made_for("back"), c=made_for("gone"))
+    done = await sweep(KIND, primary, [ComesBack(made, primary)], returned=told.append)
+    assert len(done.removed) == 3
+    assert told == ["back"]
+
+
+class Lost(MemoryEntities):
+    """Answers once for a key, and then no more."""
+
+    asked = 0
+
+    async def get(self, key: str) -> Item | None:
+        self.asked += 1
+        if self.asked > 1:
+            raise DOWN
+        return await super().get(key)
+
+
+async def test_an_owner_of_which_nothing_is_known_afterwards_is_told() -> None:
+    told = list[str]()
+    await sweep(KIND, Lost(), [EntitySecondaries(MemoryEntities(a=made_for("back")))], returned=told.append)
+    assert told == ["back"]
+
+
+async def test_a_controller_makes_anew_what_its_sweep_took_from_a_primary_that_came_back() -> None:
+    primary, elsewhere = MemoryEntities(), MemoryExternal([])
+    elsewhere.things = {"thing": made_for("back")}
+
+    async def remove(secondary: Owned) -> bool:
+        primary.silent = True  # its news are late: only the sweep can tell
+        primary.store("back", {})
+        return elsewhere.things.pop(secondary.name, None) is not None
+
+    elsewhere.remove = remove  # type: ignore[method-assign]
+    controller = Controller(ControllerRuntime("routes", KIND, primary, resync=3600, external=[elsewhere]))
+    controller.runtime.set_custom_controller(controller)
+    stop = asyncio.Event()
+    task = asyncio.create_task(controller.run(1, stop))
+    await eventually(lambda: controller.synced == ["back"], 20)
+    stop.set()
+    await asyncio.wait_for(task, 20)
 
 
 class Changing(EntitySecondaries):

@@ -132,7 +132,7 @@ async def test_errors_that_go_away_are_waited_out_others_are_failures() -> None:
     forbidden = PermanentError(Reason.FORBIDDEN, "no right")
     with capture_logs() as logs:
         assert await Told(away, complete(A), away, Trouble(error=forbidden)).all() == [Update(A), Failure(forbidden)]
-    assert [line["log_level"] for line in logs] == ["warning", "warning"]
+    assert [line["log_level"] for line in logs] == ["warning", "info", "warning"]
 
 
 async def test_what_manages_fields_is_left_out() -> None:

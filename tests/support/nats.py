@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,8 +66,8 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(folder: Path, *, secured: bool = False) -> Iterator[NatsServer]:
-    """Run a server below ``folder``."""
+def nats_server(folder: Path, *, secured: bool = False, more: Mapping[str, Any] | None = None) -> Iterator[NatsServer]:
+    """Run a server below ``folder``, with ``more`` options in place of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -101,7 +101,7 @@ def nats_server(folder: Path, *, secured: bool = False) -> Iterator[NatsServer]:
                 {"user": GUEST, "password": GUEST_PASSWORD, "permissions": denied},
             ]
         }
-    running = NatsServer(folder, port, authority, options=options)
+    running = NatsServer(folder, port, authority, options=options | dict(more or {}))
     running.start()
     try:
         yield running

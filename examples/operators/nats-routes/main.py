@@ -48,4 +48,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, metrics=os.environ.get("METRICS_ADDRESS", "127.0.0.1:0"))

@@ -5,6 +5,7 @@ Start it with `python main.py`, then `kubectl apply -f tenant.yaml`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import yaml
@@ -40,4 +41,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, metrics=os.environ.get("METRICS_ADDRESS", "127.0.0.1:0"))

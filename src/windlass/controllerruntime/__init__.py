@@ -8,6 +8,7 @@ the ports.
 from windlass.controllerruntime.controller import IController
 from windlass.controllerruntime.garbage import Sweep, sweep
 from windlass.controllerruntime.informer import Informer
+from windlass.controllerruntime.metrics import QueueMetrics
 from windlass.controllerruntime.ownership import (
     OWNER_KEY_ANNOTATION,
     OWNER_KEY_LABEL,
@@ -47,6 +48,7 @@ __all__ = [
     "Informer",
     "Operation",
     "Owner",
+    "QueueMetrics",
     "RateLimiter",
     "Sweep",
     "WorkQueue",

@@ -1,4 +1,4 @@
-"""What a custom controller implements (contract: type IController)."""
+"""What a custom controller implements."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from windlass.ports.entities import Document
 
 
 class IController(Protocol):
-    """The part of a controller that only its author can write; the runtime holds the loop and calls back."""
+    """The part of a controller that only its author can write; the runtime holds the loop and calls back.
+
+    (contract: IController; frameworks.md section 2.2)
+    """
 
     async def run(self, threadiness: int, stop: asyncio.Event) -> None:
         """Start the reconciling loop: call `ControllerRuntime.run` with the same arguments and return with it.
+
+        (contract: Run)
 
         Raises:
             WindlassError: the loop cannot go on (contract: errCh).
@@ -20,7 +25,7 @@ class IController(Protocol):
         ...
 
     async def sync_handler(self, key: str) -> None:
-        """Compare what is with what the primary ``key`` wants, and bring the one to the other.
+        """Compare what is with what the primary ``key`` wants, and bring the one to the other (contract: SyncHandler).
 
         Called once for a key at a time, for many keys at once. The operation is not passed on purpose: read the
         primary; if it is absent, what is wanted is nothing. Has to be idempotent.
@@ -33,18 +38,23 @@ class IController(Protocol):
     async def handle_secondary(self, obj: Document) -> None:
         """Take note that a secondary was added, changed or deleted (``obj`` is then as it was last known).
 
+        (contract: HandleSecondary; frameworks.md section 2.4)
+
         The usual body is ``self.runtime.enqueue_owner(obj)``. An object whose owner changed comes twice: as it was, and
         as it is.
         """
         ...
 
     async def garbage_secondaries(self) -> None:
-        """Delete secondaries whose owner does not exist.
+        """Delete secondaries whose owner does not exist (contract: GarbageSecondaries; frameworks.md section 2.5).
 
         Called once before the workers start, then with each resync. The usual body is ``await self.runtime.sweep()``.
         """
         ...
 
     async def clean(self) -> None:
-        """Do what is necessary when the controller stops: called once, after the last `sync_handler` has ended."""
+        """Do what is necessary when the controller stops: called once, after the last `sync_handler` has ended.
+
+        (contract: Clean; frameworks.md section 2.6)
+        """
         ...

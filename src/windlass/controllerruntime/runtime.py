@@ -13,6 +13,7 @@ from windlass.controllerruntime import ownership
 from windlass.controllerruntime.controller import IController
 from windlass.controllerruntime.garbage import Sweep, sweep
 from windlass.controllerruntime.informer import Informer
+from windlass.controllerruntime.metrics import QueueMeter, QueueMetrics
 from windlass.controllerruntime.ownership import Owner
 from windlass.controllerruntime.ratelimit import RateLimiter
 from windlass.controllerruntime.reasons import (
@@ -47,6 +48,8 @@ _log: Final = structlog.stdlib.get_logger(__name__)
 class ControllerRuntime:
     """The loop of a controller whose primary resources are entities.
 
+    (contract: ControllerRuntime, NewControllerRuntime; frameworks.md section 2.2)
+
     Primaries say what is wanted; secondaries (Kubernetes objects, entities, resources elsewhere) are made so that it
     comes true; tertiaries are only read, from their informers or clients. Every change of a primary or a secondary
     puts the primary's key onto the work queue; a worker then calls `IController.sync_handler` with it.
@@ -69,6 +72,7 @@ class ControllerRuntime:
         sync_timeout: seconds until a start without complete pictures is given up.
         stop_timeout: seconds for keys that are being worked on at a stop; what is not done by then is cancelled.
         monotonic: seconds for the work queue.
+        metrics: where the work queue is measured; prometheus_client's default registry when None.
 
     Raises:
         PermanentError: VALIDATION_FAILED (actor author), an argument is not as said here; names it.
@@ -94,6 +98,7 @@ class ControllerRuntime:
         sync_timeout: float = 60.0,
         stop_timeout: float = 30.0,
         monotonic: Callable[[], float] = time.monotonic,
+        metrics: QueueMetrics | None = None,
     ) -> None:
         _require(bool(name), "name", "is empty")
         _require(bool(kind), "kind", "is empty")
@@ -108,7 +113,9 @@ class ControllerRuntime:
         self._clock = clock
         self._event_namespace = event_namespace
         self._controller: IController | None = None
-        self._workers = Workers(WorkQueue(monotonic, limiter), self._sync, controller=name)
+        self._workers = Workers(
+            WorkQueue(monotonic, limiter, observer=QueueMeter(name, metrics, monotonic)), self._sync, controller=name
+        )
         self._recorder = Recorder(events)
         self._running: Running | None = None
         # Values of primaries may be large, and a handler reads what it works on itself.
@@ -130,7 +137,7 @@ class ControllerRuntime:
         )
 
     def set_custom_controller(self, controller: IController) -> None:
-        """Say who is called back; once, before `run`: the two know each other.
+        """Say who is called back; once, before `run`: the two know each other (contract: SetCustomController).
 
         Raises:
             PermanentError: VALIDATION_FAILED, there is one already.
@@ -139,7 +146,7 @@ class ControllerRuntime:
         self._controller = controller
 
     async def run(self, threadiness: int, stop: asyncio.Event | None = None) -> None:
-        """Run until ``stop`` is set, with ``threadiness`` keys at a time.
+        """Run until ``stop`` is set, with ``threadiness`` keys at a time (contract: Run; frameworks.md section 2.6).
 
         Start: external clients, handlers, pictures of Kubernetes objects, pictures of entities, garbage sweep, workers.
         Stop: no key is begun, the current ones end, `IController.clean`, Events are sent, external clients are closed.
@@ -181,6 +188,8 @@ class ControllerRuntime:
     def decompose_kube_secondary_resource(self, obj: object) -> tuple[Document, str]:
         """Return a Kubernetes object and the key of its primary, empty if it has none of this controller's kind.
 
+        (contract: DecomposeKubeSecondaryResource)
+
         Args:
             obj: what an informer handed over; a deleted object is handed over as last known, so nothing is wrapped.
 
@@ -192,6 +201,8 @@ class ControllerRuntime:
 
     def event(self, obj: Document | Item, type_: EventType, reason: str, text: str) -> None:
         """Let an Event be sent about a Kubernetes object, or about a primary (its `Item`); does not wait.
+
+        (contract: Event)
 
         Args:
             obj: what it is about. The Event of an object goes into its namespace, that of a primary into
@@ -246,10 +257,17 @@ class ControllerRuntime:
     async def sweep(self) -> Sweep:
         """Delete secondaries whose primary is gone: the usual body of `IController.garbage_secondaries`.
 
+        A primary that came back while its secondaries were removed is put onto the work queue.
+
         Raises:
             WindlassError: the primaries could not be listed; nothing was deleted.
         """
-        return await sweep(self.kind, self._primary, self._collections)
+        return await sweep(
+            self.kind,
+            self._primary,
+            self._collections,
+            returned=lambda key: self.enqueue_key(key, Operation.SECONDARY),
+        )
 
     async def _sync(self, key: str) -> None:
         if self._controller is None:

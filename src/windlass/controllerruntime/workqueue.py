@@ -18,8 +18,33 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
 from itertools import count
+from typing import Protocol
 
 from windlass.controllerruntime.ratelimit import RateLimiter
+
+
+class Observer(Protocol):
+    """Who is told what happens in a queue."""
+
+    def added(self, key: object) -> None:
+        """A key was taken in that did not wait already."""
+        ...
+
+    def retried(self) -> None:
+        """A key failed and will come again."""
+        ...
+
+    def taken(self, key: object) -> None:
+        """A key was handed out."""
+        ...
+
+    def done(self, key: object) -> None:
+        """A key that was handed out is not worked on any more."""
+        ...
+
+    def dropped(self) -> None:
+        """All that waited was dropped."""
+        ...
 
 
 class WorkQueue[K: Hashable]:
@@ -31,9 +56,13 @@ class WorkQueue[K: Hashable]:
     Args:
         clock: monotonic seconds.
         limiter: the waits of `add_rate_limited`; the default of client-go when None.
+        observer: is told what happens.
     """
 
-    def __init__(self, clock: Callable[[], float], limiter: RateLimiter[K] | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float], limiter: RateLimiter[K] | None = None, *, observer: Observer | None = None
+    ) -> None:
+        self._observer = observer
         self._clock = clock
         self._limiter = limiter or RateLimiter[K](clock)
         self._ready: deque[K] = deque()
@@ -49,6 +78,8 @@ class WorkQueue[K: Hashable]:
         if self._shutting_down or key in self._dirty:
             return
         self._dirty.add(key)
+        if self._observer is not None:
+            self._observer.added(key)
         if key not in self._processing:
             self._ready.append(key)
 
@@ -66,6 +97,8 @@ class WorkQueue[K: Hashable]:
     def add_rate_limited(self, key: K) -> float:
         """Count a failure of ``key`` and take it in after the wait for that; return the wait in seconds."""
         delay = self._limiter.when(key)
+        if self._observer is not None:
+            self._observer.retried()
         self.add_after(key, delay)
         return delay
 
@@ -88,6 +121,8 @@ class WorkQueue[K: Hashable]:
         key = self._ready.popleft()
         self._dirty.discard(key)
         self._processing.add(key)
+        if self._observer is not None:
+            self._observer.taken(key)
         return key
 
     def done(self, key: K) -> None:
@@ -95,6 +130,8 @@ class WorkQueue[K: Hashable]:
         if key not in self._processing:
             return
         self._processing.discard(key)
+        if self._observer is not None:
+            self._observer.done(key)
         if key in self._dirty and not self._shutting_down:
             self._ready.append(key)
 
@@ -111,6 +148,8 @@ class WorkQueue[K: Hashable]:
         self._dirty.clear()
         self._due.clear()
         self._heap.clear()
+        if self._observer is not None:
+            self._observer.dropped()
 
     @property
     def shutting_down(self) -> bool:

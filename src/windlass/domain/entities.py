@@ -13,7 +13,7 @@ _KEY: Final = re.compile(r"[-/_=.a-zA-Z0-9]+")
 
 
 class Operation(IntEnum):
-    """What happened to a primary resource (contract: type Operation).
+    """What happened to a primary resource (contract: Operation; frameworks.md section 2.2).
 
     Only a hint for logs: a handler gets the key, reads the entity, and takes an absent one for deleted.
     """

@@ -92,6 +92,8 @@ class ExponentialBackOff:
 def default_backoff_factory() -> BackOffFactory:
     """Return a factory of back-offs: 7 retries, however long they take.
 
+    (contract: DefaultBackOffFactory; frameworks.md section 1.9)
+
     The nominal waits are 0.5, 0.75, 1.125, 1.69, 2.53, 3.80 and 5.70 s, each spread by ±50 %.
     """
     return lambda: ExponentialBackOff(max_elapsed=None, max_retries=MAX_RETRIES)

@@ -20,6 +20,8 @@ _RUNNING: Final[ContextVar[FlagState | None]] = ContextVar("windlass.framework.r
 async def process_update(obj: Any, resources: Sequence[Resource]) -> None:
     """Reconcile an object that was created or changed: `Resource.ensure_created` of each resource in order.
 
+    (contract: ProcessUpdate; frameworks.md section 1.3)
+
     The first error ends it. After each resource the flag `reconciliation_canceled` is looked at; when it is set the
     rest is left out without an error. Each resource gets a fresh `resource_canceled`. Nothing is retried, rolled
     back or run side by side.
@@ -33,6 +35,8 @@ async def process_update(obj: Any, resources: Sequence[Resource]) -> None:
 
 async def process_delete(obj: Any, resources: Sequence[Resource]) -> None:
     """Reconcile an object that was deleted: `Resource.ensure_deleted` of each resource in order; else as above.
+
+    (contract: ProcessDelete; frameworks.md section 1.3)
 
     Raises:
         ExecutionFailedError: there are no resources; nothing was called.

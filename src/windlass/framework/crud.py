@@ -14,7 +14,10 @@ from windlass.framework.resource import Logger
 
 
 class CRUDResourceOps(Protocol):
-    """The steps that an operator writes. ``obj`` is the new object on updates, the last one seen on deletions."""
+    """The steps that an operator writes. ``obj`` is the new object on updates, the last one seen on deletions.
+
+    (contract: CRUDResourceOps; frameworks.md section 1.4)
+    """
 
     @property
     def name(self) -> str:
@@ -22,36 +25,53 @@ class CRUDResourceOps(Protocol):
         ...
 
     async def get_current_state(self, obj: Any) -> Any:
-        """Return what is there now: objects of the API server, or anything else that the resource manages."""
+        """Return what is there now: objects of the API server, or anything else that the resource manages.
+
+        (contract: GetCurrentState)
+        """
         ...
 
     async def get_desired_state(self, obj: Any) -> Any:
-        """Return what should be there, made up of ``obj`` alone."""
+        """Return what should be there, made up of ``obj`` alone (contract: GetDesiredState)."""
         ...
 
     async def new_update_patch(self, obj: Any, current_state: Any, desired_state: Any) -> Patch | None:
-        """Return what has to change for an object that was created or changed; None for nothing."""
+        """Return what has to change for an object that was created or changed; None for nothing.
+
+        (contract: NewUpdatePatch)
+        """
         ...
 
     async def new_delete_patch(self, obj: Any, current_state: Any, desired_state: Any) -> Patch | None:
-        """Return what has to change for an object that was deleted; None for nothing."""
+        """Return what has to change for an object that was deleted; None for nothing (contract: NewDeletePatch)."""
         ...
 
     async def apply_create_change(self, obj: Any, create_change: Any) -> None:
-        """Create what the patch's create part says. Called only if that part is set; it may be None."""
+        """Create what the patch's create part says. Called only if that part is set; it may be None.
+
+        (contract: ApplyCreateChange)
+        """
         ...
 
     async def apply_delete_change(self, obj: Any, delete_change: Any) -> None:
-        """Delete what the patch's delete part says. Called only if that part is set; it may be None."""
+        """Delete what the patch's delete part says. Called only if that part is set; it may be None.
+
+        (contract: ApplyDeleteChange)
+        """
         ...
 
     async def apply_update_change(self, obj: Any, update_change: Any) -> None:
-        """Update what the patch's update part says. Called only if that part is set; it may be None."""
+        """Update what the patch's update part says. Called only if that part is set; it may be None.
+
+        (contract: ApplyUpdateChange)
+        """
         ...
 
 
 class CRUDResource:
     """A `Resource` out of `CRUDResourceOps`.
+
+    (contract: CRUDResource, NewCRUDResource, CRUDResourceConfig; frameworks.md section 1.4)
 
     Before each step the flags `reconciliation_canceled` and `resource_canceled` are looked at: when one is set the
     method returns without an error. A step that sets a flag always runs to its end, and its error wins over the flag.
@@ -83,11 +103,17 @@ class CRUDResource:
         return self.ops.name
 
     async def ensure_created(self, obj: Any) -> None:
-        """Run the steps with `CRUDResourceOps.new_update_patch`; raises what a step raises."""
+        """Run the steps with `CRUDResourceOps.new_update_patch`; raises what a step raises.
+
+        (contract: EnsureCreated)
+        """
         await self._run(obj, "new_update_patch", self.ops.new_update_patch)
 
     async def ensure_deleted(self, obj: Any) -> None:
-        """Run the steps with `CRUDResourceOps.new_delete_patch`; raises what a step raises."""
+        """Run the steps with `CRUDResourceOps.new_delete_patch`; raises what a step raises.
+
+        (contract: EnsureDeleted)
+        """
         await self._run(obj, "new_delete_patch", self.ops.new_delete_patch)
 
     async def _run(self, obj: Any, planning: str, plan: Callable[[Any, Any, Any], Awaitable[Patch | None]]) -> None:

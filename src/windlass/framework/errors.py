@@ -51,17 +51,26 @@ class LoopDetectedError(FrameworkError):
 
 
 def is_invalid_config(error: BaseException | None) -> bool:
-    """Say whether an `InvalidConfigError` is in or below ``error``; False for None."""
+    """Say whether an `InvalidConfigError` is in or below ``error``; False for None.
+
+    (contract: IsInvalidConfig; frameworks.md section 1.1)
+    """
     return _holds(error, InvalidConfigError)
 
 
 def is_execution_failed(error: BaseException | None) -> bool:
-    """Say whether an `ExecutionFailedError` is in or below ``error``; False for None."""
+    """Say whether an `ExecutionFailedError` is in or below ``error``; False for None.
+
+    (contract: IsExecutionFailed; frameworks.md section 1.1)
+    """
     return _holds(error, ExecutionFailedError)
 
 
 def is_no_resource_set(error: BaseException | None) -> bool:
-    """Say whether a `NoResourceSetError` is in or below ``error``; False for None."""
+    """Say whether a `NoResourceSetError` is in or below ``error``; False for None.
+
+    (contract: IsNoResourceSet; frameworks.md section 1.1)
+    """
     return _holds(error, NoResourceSetError)
 
 

@@ -28,6 +28,8 @@ STOP_GRACE_SECONDS: Final = 10.0
 class Framework:
     """Reconciles the objects of an informer with the resources that a router finds for them.
 
+    (contract: Framework, New, Config; frameworks.md sections 1.2 and 1.7)
+
     Events of one object are handled in order, one at a time; different objects side by side, so an object that is
     retried or slow keeps no other waiting. Errors of a reconciliation are logged: the object is tried again with its
     next event or resync, and meanwhile by the retry wrapper where resources are wrapped in it.
@@ -88,6 +90,8 @@ class Framework:
     async def boot(self) -> None:
         """Ensure the definition, follow the informer, handle events until cancelled. Runs once per framework.
 
+        (contract: Boot)
+
         A second call waits for the first one and returns. Errors while ensuring the definition are tried again with a
         back-off of the factory; those of the events are `process_events`'s.
 
@@ -104,6 +108,8 @@ class Framework:
 
     async def process_events(self, events: AsyncIterable[Event]) -> None:
         """Handle events until there are none left and all are done.
+
+        (contract: ProcessEvents; frameworks.md section 1.7)
 
         A `Failure` lets the loop pause: a back-off of the factory gives the seconds, and it is not reset in the life
         of one call, so after the default's 7 pauses the 8th failure ends it. Objects that are being reconciled go on
@@ -132,12 +138,18 @@ class Framework:
             await lanes.stop(STOP_GRACE_SECONDS)
 
     async def update_func(self, old: Any, new: Any) -> None:
-        """Reconcile an object that was created or changed. Only ``new`` is looked at. Errors are logged, not raised."""
+        """Reconcile an object that was created or changed. Only ``new`` is looked at. Errors are logged, not raised.
+
+        (contract: UpdateFunc)
+        """
         del old
         await self._handle(new, self._update)
 
     async def delete_func(self, obj: Any) -> None:
-        """Reconcile an object that was deleted, in the last state it was seen in. Errors are logged, not raised."""
+        """Reconcile an object that was deleted, in the last state it was seen in. Errors are logged, not raised.
+
+        (contract: DeleteFunc)
+        """
         await self._handle(obj, self._delete)
 
     async def _ensure_definition(self) -> None:

@@ -107,6 +107,7 @@ class ObjectInformer:
         size = len(self._cache)
         match item:
             case Complete():
+                self._logger.info("listed", objects=len(item.items))
                 yield from self._told(self._cache.replace(item), "create")
             case WatchEvent():
                 yield from self._told(self._cache.apply(item), _KINDS.get(item.type, "error"))

@@ -27,6 +27,8 @@ class Change(Enum):
 class Patch:
     """What `CRUDResourceOps.new_update_patch` and `new_delete_patch` return.
 
+    (contract: Patch, NewPatch; frameworks.md section 1.5)
+
     A part counts once it is set, whatever its value: None, an empty list and False are values too, and are handed to
     the apply step. A part that is not set is not applied. Setting a part again replaces it.
     """
@@ -37,15 +39,15 @@ class Patch:
         self._changes: dict[Change, Any] = dict.fromkeys(Change, _UNSET)
 
     def set_create_change(self, create: Any) -> None:
-        """Set what `apply_create_change` is given."""
+        """Set what `apply_create_change` is given (contract: SetCreateChange)."""
         self._changes[Change.CREATE] = create
 
     def set_delete_change(self, delete: Any) -> None:
-        """Set what `apply_delete_change` is given."""
+        """Set what `apply_delete_change` is given (contract: SetDeleteChange)."""
         self._changes[Change.DELETE] = delete
 
     def set_update_change(self, update: Any) -> None:
-        """Set what `apply_update_change` is given."""
+        """Set what `apply_update_change` is given (contract: SetUpdateChange)."""
         self._changes[Change.UPDATE] = update
 
     def changes(self) -> tuple[tuple[Change, Any], ...]:

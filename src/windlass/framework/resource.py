@@ -16,6 +16,10 @@ class Logger(Protocol):
         """Tell what helps to find an error."""
         ...
 
+    def info(self, event: str, /, **fields: Any) -> Any:
+        """Tell what people want to know when all is well."""
+        ...
+
     def warning(self, event: str, /, **fields: Any) -> Any:
         """Tell what is tried again, or odd."""
         ...
@@ -30,7 +34,10 @@ class Logger(Protocol):
 
 
 class Resource(Protocol):
-    """A building block of a reconciliation. Several may reconcile one object; they run one after the other."""
+    """A building block of a reconciliation. Several may reconcile one object; they run one after the other.
+
+    (contract: Resource; frameworks.md section 1.3)
+    """
 
     @property
     def name(self) -> str:
@@ -38,7 +45,7 @@ class Resource(Protocol):
         ...
 
     async def ensure_created(self, obj: Any) -> None:
-        """Bring about what ``obj``, created or changed, asks for. Has to be idempotent.
+        """Bring about what ``obj``, created or changed, asks for. Has to be idempotent (contract: EnsureCreated).
 
         Raises:
             Exception: whatever went wrong; the chain stops there.
@@ -47,6 +54,8 @@ class Resource(Protocol):
 
     async def ensure_deleted(self, obj: Any) -> None:
         """Remove what ``obj``, in the last state it was seen in, had asked for. Has to be idempotent.
+
+        (contract: EnsureDeleted)
 
         Raises:
             Exception: whatever went wrong; the chain stops there.
@@ -57,7 +66,10 @@ class Resource(Protocol):
 def default_resource_set_resource_func[R: Resource](
     resources: Sequence[R],
 ) -> Callable[[Any], Awaitable[list[R]]]:
-    """Return an async function of an object that answers with these resources, whatever the object."""
+    """Return an async function of an object that answers with these resources, whatever the object.
+
+    (contract: DefaultResourceSetResourceFunc; frameworks.md section 1.1)
+    """
     fixed = list(resources)
 
     async def constant(obj: Any) -> list[R]:

@@ -19,6 +19,8 @@ type InitCtx = Callable[[Any], Awaitable[None]]
 class ResourceSet:
     """Resources for the objects it says it handles.
 
+    (contract: ResourceSet, NewResourceSet, ResourceSetConfig; frameworks.md section 1.6)
+
     Args:
         handles: whether the set reconciles this object.
         logger: for what the set has to tell.
@@ -49,7 +51,7 @@ class ResourceSet:
         self._init_ctx = init_ctx
 
     def handles(self, obj: Any) -> bool:
-        """Say whether this set reconciles ``obj``."""
+        """Say whether this set reconciles ``obj`` (contract: Handles)."""
         return self._handles(obj)
 
     @property
@@ -59,6 +61,8 @@ class ResourceSet:
 
     async def init_ctx(self, obj: Any) -> None:
         """Prepare the current context for one reconciliation of ``obj``.
+
+        (contract: InitCtx; frameworks.md sections 1.6 and 1.8)
 
         Installs fresh flags `reconciliation_canceled`, `resource_canceled`, `update_allowed` and `update_necessary`,
         then calls the set's own function, which may install others in their place, then binds the log field

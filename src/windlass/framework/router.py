@@ -14,6 +14,8 @@ from windlass.framework.resource_set import ResourceSet
 class ResourceRouter:
     """Asks every set whether it handles an object. There is no order of precedence.
 
+    (contract: ResourceRouter, NewResourceRouter, ResourceRouterConfig; frameworks.md section 1.6)
+
     Args:
         logger: for what the router has to tell.
         resource_sets: at least one.
@@ -31,7 +33,7 @@ class ResourceRouter:
         self._sets = tuple(resource_sets)
 
     def resource_set(self, obj: Any) -> ResourceSet:
-        """Return the set that handles ``obj``.
+        """Return the set that handles ``obj`` (contract: ResourceSet).
 
         Raises:
             NoResourceSetError: none does, which is normal where several frameworks share a kind.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from windlass.adapters.nats.credentials import read
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 
@@ -36,13 +37,15 @@ class NatsAccess:
 
     def __post_init__(self) -> None:
         ways = [bool(self.user), bool(self.token), self.credentials is not None, self.nkey_seed is not None]
-        if sum(ways) > 1 or not self.servers:
-            raise PermanentError(
-                Reason.VALIDATION_FAILED,
-                "NATS access needs a server, and at most one of user, token, credentials and nkey_seed",
-                hint="set NATS_URL, and one login",
-                actor=Actor.ADMIN,
+        if not self.servers:
+            raise _unfit("NATS access: no server is named", "set NATS_URL: nats://HOST:4222 or tls://HOST:4222")
+        if sum(ways) > 1:
+            raise _unfit(
+                "NATS access: more than one login is named",
+                "set one of NATS_USER, NATS_TOKEN, NATS_CREDS and NATS_NKEY, and unset the others",
             )
+        if self.password and not self.user:
+            raise _unfit("NATS access: a password is named and no user", "set NATS_USER")
 
 
 def access_from(env: Mapping[str, str]) -> NatsAccess:
@@ -52,19 +55,14 @@ def access_from(env: Mapping[str, str]) -> NatsAccess:
     NATS_CA, NATS_CERT with NATS_KEY.
 
     Raises:
-        PermanentError: VALIDATION_FAILED (actor admin), NATS_URL is missing, two logins are named, or a file
-            cannot be read.
+        PermanentError: VALIDATION_FAILED (actor admin), NATS_URL is missing, two logins are named, half of one
+            is, or a file cannot be read.
     """
-    try:
-        password = Path(env["NATS_PASSWORD_FILE"]).read_text().strip() if env.get("NATS_PASSWORD_FILE") else ""
-        authorities = Path(env["NATS_CA"]).read_text() if env.get("NATS_CA") else None
-    except OSError as error:
-        raise PermanentError(
-            Reason.VALIDATION_FAILED,
-            f"NATS access: {error}",
-            hint="correct NATS_PASSWORD_FILE and NATS_CA",
-            actor=Actor.ADMIN,
-        ) from error
+    password = read(Path(env["NATS_PASSWORD_FILE"])).strip() if env.get("NATS_PASSWORD_FILE") else ""
+    authorities = read(Path(env["NATS_CA"])) if env.get("NATS_CA") else None
+    certificate, key = env.get("NATS_CERT", ""), env.get("NATS_KEY", "")
+    if bool(certificate) != bool(key):
+        raise _unfit("NATS access: a certificate and its key come together", "set both NATS_CERT and NATS_KEY")
     return NatsAccess(
         servers=[url.strip() for url in env.get("NATS_URL", "").split(",") if url.strip()],
         user=env.get("NATS_USER", ""),
@@ -73,5 +71,9 @@ def access_from(env: Mapping[str, str]) -> NatsAccess:
         credentials=Path(env["NATS_CREDS"]) if env.get("NATS_CREDS") else None,
         nkey_seed=Path(env["NATS_NKEY"]) if env.get("NATS_NKEY") else None,
         authorities=authorities,
-        certificate=(Path(env["NATS_CERT"]), Path(env["NATS_KEY"])) if env.get("NATS_CERT") else None,
+        certificate=(Path(certificate), Path(key)) if certificate else None,
     )
+
+
+def _unfit(what: str, hint: str) -> PermanentError:
+    return PermanentError(Reason.VALIDATION_FAILED, what, hint=hint, actor=Actor.ADMIN)

@@ -13,6 +13,7 @@ import structlog
 from nats.aio.client import Client
 
 from windlass.adapters.nats.access import NatsAccess
+from windlass.adapters.nats.credentials import credentials, nkey_seed, read
 from windlass.adapters.nats.failures import failure, translated
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
@@ -35,6 +36,10 @@ class NatsConnection:
         self.client = Client()
         self.where = where
         self.refused: asyncio.Future[WindlassError] = asyncio.get_running_loop().create_future()
+        self.last_error = ""
+        """What came of the latest try to connect, for people."""
+        self.closing = False
+        """Whether it is we who end it: then its end is no news."""
         self._lost = asyncio.Event()
         self._denials: deque[str] = deque(maxlen=_DENIALS)
 
@@ -76,7 +81,8 @@ class NatsConnection:
         """Take note of a lost connection; called by nats-py."""
         self._lost.set()
         self._lost = asyncio.Event()
-        _log.info("disconnected from NATS", server=self.where)
+        if not self.closing:
+            _log.warning("disconnected from NATS", server=self.where)
 
     async def reconnected(self) -> None:
         """Take note of a connection that is back; called by nats-py."""
@@ -85,6 +91,7 @@ class NatsConnection:
     async def failed(self, error: Exception) -> None:
         """Take note of an error that belongs to no call; called by nats-py."""
         meaning = failure(f"connect to NATS at {self.where}", error)
+        self.last_error = str(error)
         if isinstance(meaning, PermanentError) and not self.refused.done():
             self.refused.set_result(meaning)
         if isinstance(meaning, PermanentError):
@@ -105,26 +112,22 @@ async def connected(access: NatsAccess, *, name: str = "windlass") -> AsyncGener
         PermanentError: FORBIDDEN, the server refuses us or its certificate is not trusted; VALIDATION_FAILED, a file of
             ``access`` cannot be read.
     """
+    options = _options(access)
     # A URL may hold a password.
     connection = NatsConnection(", ".join(server.rpartition("@")[2] for server in access.servers))
     try:
-        await _connect(connection, access, name)
+        await _connect(connection, {"servers": list(access.servers), "name": name, **options})
         yield connection
     finally:
+        connection.closing = True
         await connection.client.close()
 
 
-async def _connect(connection: NatsConnection, access: NatsAccess, name: str) -> None:
+async def _connect(connection: NatsConnection, options: dict[str, Any]) -> None:
     call = f"connect to NATS at {connection.where}"
-    try:
-        options = _options(access)
-    except OSError as error:
-        raise PermanentError(Reason.VALIDATION_FAILED, f"cannot {call}: {error}", actor=Actor.ADMIN) from error
     client: Any = connection.client  # a pause of less than a second is fine, though nats-py calls it an integer
     connecting: asyncio.Task[None] = asyncio.create_task(
         client.connect(
-            servers=list(access.servers),
-            name=name,
             connect_timeout=_CONNECT_TIMEOUT,
             reconnect_time_wait=RECONNECT_WAIT,
             max_reconnect_attempts=_FOR_EVER,
@@ -147,7 +150,12 @@ async def _connect(connection: NatsConnection, access: NatsAccess, name: str) ->
     await asyncio.wait([connecting])
     if connection.refused.done():
         raise connection.refused.result()
-    raise TransientError(Reason.API_UNAVAILABLE, f"cannot {call}: no answer within {_FIRST_TRY:g} s")
+    why = f"; last error: {connection.last_error}" if connection.last_error else ""
+    raise TransientError(
+        Reason.API_UNAVAILABLE,
+        f"cannot {call}: no answer within {_FIRST_TRY:g} s{why}",
+        hint="check that the server runs, and the address",
+    )
 
 
 def _options(access: NatsAccess) -> dict[str, Any]:
@@ -155,13 +163,30 @@ def _options(access: NatsAccess) -> dict[str, Any]:
         "user": access.user or None,
         "password": access.password or None,
         "token": access.token or None,
-        "user_credentials": str(access.credentials) if access.credentials else None,
-        "nkeys_seed": str(access.nkey_seed) if access.nkey_seed else None,
+        "user_credentials": credentials(access.credentials) if access.credentials else None,
+        "nkeys_seed_str": nkey_seed(access.nkey_seed) if access.nkey_seed else None,
     }
     secure = access.authorities is not None or access.certificate is not None
     if secure or any(server.startswith("tls://") for server in access.servers):
-        context = ssl.create_default_context(cadata=access.authorities)
-        if access.certificate is not None:
-            context.load_cert_chain(*access.certificate)
-        options["tls"] = context
+        options["tls"] = _tls(access)
     return options
+
+
+def _tls(access: NatsAccess) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cadata=access.authorities)
+    except (ssl.SSLError, ValueError):
+        raise _unfit("the authorities are no certificates in PEM", "correct NATS_CA") from None
+    if access.certificate is not None:
+        certificate, key = access.certificate
+        for path in access.certificate:
+            read(path)
+        try:
+            context.load_cert_chain(certificate, key)
+        except ssl.SSLError:
+            raise _unfit(f"{certificate} and {key} are no certificate and its key", "both are PEM") from None
+    return context
+
+
+def _unfit(what: str, hint: str) -> PermanentError:
+    return PermanentError(Reason.VALIDATION_FAILED, f"NATS access: {what}", hint=hint, actor=Actor.ADMIN)

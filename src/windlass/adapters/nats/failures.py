@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ NO_STREAM: Final = 10059
 """err_code of a bucket that does not exist."""
 
 _REFUSED: Final = ("authorization violation", "permissions violation", "user authentication", "authentication expired")
+
+_CERTIFICATE: Final = re.compile("ALERT_.*(CERTIFICATE|UNKNOWN_CA)")
+"""Alerts of a server about our certificate, as OpenSSL calls them: none, expired, revoked, unknown authority."""
 
 
 @contextmanager
@@ -46,6 +50,13 @@ def failure(call: str, error: Exception) -> WindlassError:
             Reason.FORBIDDEN,
             f"cannot {call}: the server's certificate is not trusted: {error.verify_message}",
             hint="name the authority that signed it",
+            actor=Actor.ADMIN,
+        )
+    if isinstance(error, ssl.SSLError) and _CERTIFICATE.search(error.reason or ""):
+        return PermanentError(
+            Reason.FORBIDDEN,
+            f"cannot {call}: NATS wants a certificate of ours that it trusts ({error.reason})",
+            hint="name a certificate that an authority of the server has signed, and its key",
             actor=Actor.ADMIN,
         )
     if isinstance(error, nats.errors.AuthorizationError) or any(word in text.lower() for word in _REFUSED):
