@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,6 +25,7 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
@@ -77,6 +78,7 @@ class Process:
             self.health.waits(WORKER, "its Lease")
             stack.callback(self.health.waits, WORKER, "its Lease")
             kube = await stack.enter_async_context(self._kube("shards"))
+            await stack.enter_async_context(_beside(wait_for_definitions(kube, self.health)))
             await _ensure_namespace(kube, settings.namespace)
             table = ShardTable(kube, settings.namespace, settings.installation)
             await _opened(table, settings)
@@ -180,6 +182,17 @@ class Process:
         return KubeClient.from_kubeconfig(
             self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
         )
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
+    """Run ``work`` beside the body, no longer than that."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def _jitter() -> float:
