@@ -7,6 +7,7 @@ import secrets
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,6 +18,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import held
 from windlass.adapters.kube.members import Members
 from windlass.adapters.kube.shard_table import ShardTable
+from windlass.adapters.processes.watchdog import Watchdog
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
@@ -85,7 +87,8 @@ class Process:
             members = Members(kube, settings.namespace, settings.installation)
             member = member_name(settings.installation, self.identity)
             term = f"{member}/{secrets.token_hex(4)}"
-            await stack.enter_async_context(members.joined(term))
+            watchdog = await stack.enter_async_context(Watchdog())
+            await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
             serving.set()
             adapters = await stack.enter_async_context(built(settings, self.keyring))
             await sweep(adapters.kube, adapters.packages)
@@ -118,7 +121,8 @@ class Process:
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
             methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
-            guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity)
+            watchdog = await stack.enter_async_context(Watchdog())
+            guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
             self.health.ready(pool)
             _log.info("pool started", installation=settings.installation, pool=pool)
