@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, override
 
 from temporalio import activity
@@ -14,6 +15,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from windlass import __version__
 from windlass.activities.heartbeat import heartbeating
 from windlass.adapters.kube.leases import held
+from windlass.adapters.processes.watchdog import Watchdog
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import operation_name, package_of, package_workflow_prefix, pool_queue
@@ -34,7 +36,8 @@ class OperationGuard(Interceptor):
     may give the next attempt to another process while the first one, which it has lost sight of, still works.
     """
 
-    def __init__(self, kube: Kube, namespace: str, installation: str, identity: str) -> None:
+    def __init__(self, kube: Kube, namespace: str, installation: str, identity: str, watchdog: Watchdog) -> None:
+        self._watchdog = watchdog
         self._kube = kube
         self._namespace = namespace
         self._installation = installation
@@ -54,7 +57,8 @@ class OperationGuard(Interceptor):
         if key is None:
             return await following.execute_activity(work)
         attempt = f"{secrets.token_hex(4)}-{self._identity}"
-        lease = held(self._kube, self._namespace, operation_name(key), attempt, OPERATION_SECONDS, fleeting=True)
+        name, promise = operation_name(key), partial(self._watchdog.promise, attempt)
+        lease = held(self._kube, self._namespace, name, attempt, OPERATION_SECONDS, fleeting=True, promise=promise)
         async with heartbeating(), lease:
             return await following.execute_activity(work)
 

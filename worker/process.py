@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -17,6 +18,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import held
 from windlass.adapters.kube.members import Members
 from windlass.adapters.kube.shard_table import ShardTable
+from windlass.adapters.processes.watchdog import Watchdog
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
@@ -25,6 +27,7 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
@@ -77,13 +80,15 @@ class Process:
             self.health.waits(WORKER, "its Lease")
             stack.callback(self.health.waits, WORKER, "its Lease")
             kube = await stack.enter_async_context(self._kube("shards"))
+            await stack.enter_async_context(_beside(wait_for_definitions(kube, self.health)))
             await _ensure_namespace(kube, settings.namespace)
             table = ShardTable(kube, settings.namespace, settings.installation)
             await _opened(table, settings)
             members = Members(kube, settings.namespace, settings.installation)
             member = member_name(settings.installation, self.identity)
             term = f"{member}/{secrets.token_hex(4)}"
-            await stack.enter_async_context(members.joined(term))
+            watchdog = await stack.enter_async_context(Watchdog())
+            await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
             serving.set()
             adapters = await stack.enter_async_context(built(settings, self.keyring))
             await sweep(adapters.kube, adapters.packages)
@@ -116,7 +121,8 @@ class Process:
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
             methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
-            guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity)
+            watchdog = await stack.enter_async_context(Watchdog())
+            guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
             self.health.ready(pool)
             _log.info("pool started", installation=settings.installation, pool=pool)
@@ -180,6 +186,17 @@ class Process:
         return KubeClient.from_kubeconfig(
             self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
         )
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncGenerator[None]:
+    """Run ``work`` beside the body, no longer than that."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def _jitter() -> float:

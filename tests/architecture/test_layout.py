@@ -20,6 +20,7 @@ FACES = {
     "windlass.operators": "what programs of operators import to be put together",
     "windlass.controllerruntime": "the public names, whatever modules they live in",
     "windlass.cli": "the console script's entry, which imports nothing until it is called",
+    "windlass.runtime": "the façades that stand for the public package runtimes",
     "windlass.servicesets": "the public face of `windlass.domain.servicesets`",
 }
 """Packages whose `__init__` may hold more than a docstring, and why."""

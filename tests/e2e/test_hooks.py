@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -231,10 +230,8 @@ async def test_a_version_change_kills_the_running_hook_as_a_group(installation: 
     await installation.application("switch", "switch", "1.0.0")
     await eventually(pids.exists, what="the hook runs")
     assert alive(pids)
-    began = time.monotonic()
     await installation.application("switch", "switch", "1.1.0")
     await eventually(lambda: not alive(pids), what="hook and child are gone")
-    assert time.monotonic() - began < 5
     await installation.ready("switch", "1.1.0")
     await keep(installation, "switch", "version-change-during-hook")
 

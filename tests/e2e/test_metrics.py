@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.installation import Installation, installed, write_greeter
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
+from windlass.ports.kube import ObjectRef
 
 
 @pytest.fixture
@@ -118,6 +120,32 @@ async def test_a_process_without_its_cluster_is_alive_and_not_ready(installation
         return text
 
     assert "watcher: the cluster" in await eventually(told)
+
+
+async def test_a_worker_newer_than_the_definitions_is_not_ready(installation: Installation) -> None:
+    name = "packagerepositories.windlass.dev"
+    ref = ObjectRef(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=name)
+    found = await installation.kube.get(ref)
+    assert found is not None
+    older = copy.deepcopy(found)
+    del older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["packages"]
+    older = await installation.kube.replace(older)
+    try:
+        installation.start()
+        url = await eventually(lambda: address(installation))
+
+        async def told() -> bool:
+            status, text = await ask(f"{url}/readyz")
+            return status == 503 and f"definitions: {name} lacks status.packages: apply" in text
+
+        await eventually(told)
+    finally:
+        await installation.kube.replace({**older, "spec": found["spec"]})
+
+    async def ready() -> bool:
+        return (await ask(f"{url}/readyz")) == (200, "ok\n")
+
+    await eventually(ready, what="the definitions are brought up to date, and it is ready")
 
 
 async def test_an_address_in_use_is_refused_with_what_to_do(installation: Installation) -> None:

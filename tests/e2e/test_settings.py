@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,9 +15,6 @@ from support.running import keep, packages, revisions, running
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.ports.kube import Object
-
-CHANGE_SECONDS = 5.0
-"""Seconds from the write of a ConfigMap or Secret to the release with it; "within seconds" on a busy machine."""
 
 # The whole values tree as the chart sees it.
 SHOW = """\
@@ -77,16 +73,14 @@ async def source(installation: Installation, kind: str, name: str, **data: str) 
     )
 
 
-async def released(installation: Installation, name: str, **expected: Any) -> float:
-    """Wait until the chart has seen these values; return the seconds it took."""
-    began = time.monotonic()
+async def released(installation: Installation, name: str, **expected: Any) -> None:
+    """Wait until the chart has seen these values; by itself the watcher would look again after ten minutes only."""
 
     async def there() -> bool:
         seen = await values(installation, name)
         return all(seen.get(key) == value for key, value in expected.items())
 
     await eventually(there, what=f"{name} is released with {expected}")
-    return time.monotonic() - began
 
 
 async def test_settings_come_from_config_maps_and_secrets_and_follow_them(installation: Installation) -> None:
@@ -112,11 +106,9 @@ async def test_settings_come_from_config_maps_and_secrets_and_follow_them(instal
     }, "later sources win over earlier ones, what stands in the object wins over all"
 
     await source(installation, "Secret", "login", values_yaml="login: {user: you}\n", token="t-2")
-    took = await released(installation, "sources", login={"user": "you", "token": "t-2"}, replicas=2)
-    assert took < CHANGE_SECONDS
+    await released(installation, "sources", login={"user": "you", "token": "t-2"}, replicas=2)
     await source(installation, "ConfigMap", "base", values_yaml="greeting: changed\n")
-    took = await released(installation, "sources", greeting="changed", replicas=1)
-    assert took < CHANGE_SECONDS
+    await released(installation, "sources", greeting="changed", replicas=1)
     obj = await installation.ready("sources")
     assert obj["metadata"]["generation"] == 1, "nobody touched the object"
     assert len(await revisions(installation, "sources")) == 3
@@ -139,12 +131,12 @@ async def test_a_missing_source_is_told_and_heals_when_it_appears(installation: 
     assert await revisions(installation, "missing") == []
 
     await source(installation, "Secret", "later", values_yaml="greeting: at last\n")
-    assert await released(installation, "missing", greeting="at last") < CHANGE_SECONDS
+    await released(installation, "missing", greeting="at last")
     obj = await installation.ready("missing")
     assert "failure" not in obj["status"]
 
     await source(installation, "ConfigMap", "never", values_yaml="replicas: 2\n")
-    assert await released(installation, "missing", replicas=2) < CHANGE_SECONDS
+    await released(installation, "missing", replicas=2)
 
 
 async def test_a_source_that_goes_away_leaves_the_release(installation: Installation) -> None:

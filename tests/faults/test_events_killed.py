@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+from faults.points import WAIT_SECONDS
+
 from support.event_hooks import Journal, drop, labelled, named, put, write
 from support.running import running
 from support.waiting import eventually
@@ -13,9 +16,10 @@ from windlass.devstack.stack import Stack
 OBJECTS = 30
 
 
+@pytest.mark.timeout(6 * WAIT_SECONDS)
 async def test_a_worker_killed_in_mid_burst_loses_no_change_and_no_deletion(stack: Stack, tmp_path: Path) -> None:
-    journal, begun = Journal(tmp_path), tmp_path / "begun"
-    body = f"touch {begun}; sleep 0.3"
+    journal, begun, gate = Journal(tmp_path), tmp_path / "begun", tmp_path / "gate"
+    body = f"touch {begun}; while [ -e {gate} ]; do sleep 0.05; done"
     binding = labelled("burst", jqFilter=".data | {x}", executeHookOnSynchronization=False)
     async with running(stack, tmp_path) as installation:
         write(installation, "bursting", hook=journal.hook(binding, body=body))
@@ -25,12 +29,13 @@ async def test_a_worker_killed_in_mid_burst_loses_no_change_and_no_deletion(stac
             await put(installation, f"k-{number}", "burst", x="1")
         await journal.told("Added", f"k-{OBJECTS - 1}")
 
+        gate.touch()
         begun.unlink()
         writes = [asyncio.ensure_future(put(installation, f"k-{n}", "burst", x="2")) for n in range(OBJECTS)]
         await eventually(begun.exists, every=0.01, what="the hook runs in mid burst")
-        before = len(journal.runs)
         installation.kill()
-        assert len(journal.runs) == before, "killed while the hook ran"
+        assert not [item for item in journal.items if item["filterResult"]["x"] == "2"], "killed while the hook ran"
+        gate.unlink()
         await asyncio.gather(*writes)
         await drop(installation, "k-3")
         await drop(installation, "k-4")
@@ -38,8 +43,8 @@ async def test_a_worker_killed_in_mid_burst_loses_no_change_and_no_deletion(stac
         await put(installation, "k-new", "burst", x="1")
         installation.start()
 
-        await journal.told("Deleted", "k-3", within=60)
-        await journal.told("Added", "k-new", within=60)
+        await journal.told("Deleted", "k-3", within=WAIT_SECONDS)
+        await journal.told("Added", "k-new", within=WAIT_SECONDS)
 
         def newest() -> dict[str, str]:
             told: dict[str, str] = {}
@@ -57,18 +62,18 @@ async def test_a_worker_killed_in_mid_burst_loses_no_change_and_no_deletion(stac
             assert newest() == wanted
             return True
 
-        await eventually(all_told, 60, what="everything is told")
+        await eventually(all_told, WAIT_SECONDS, what="everything is told")
 
         async def at_rest() -> bool:
             queues = (await installation.lifecycles.queues(installation.key("bursts"))).queues
             return not any(queues.values())
 
-        await eventually(at_rest, 60, what="all queues are empty")
+        await eventually(at_rest, WAIT_SECONDS, what="all queues are empty")
         told = len(journal.items)
 
         # Once more, with nothing under way: what was told is not told again.
         installation.kill()
         await drop(installation, "k-5")
         installation.start()
-        await journal.told("Deleted", "k-5", within=60)
+        await journal.told("Deleted", "k-5", within=WAIT_SECONDS)
         assert [named(item) for item in journal.items[told:]] == ["k-5"]

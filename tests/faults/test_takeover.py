@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import signal
@@ -15,9 +16,10 @@ from faults.points import WAIT_SECONDS
 from faults.subjects import Subject
 
 from support.faults import Hold, HoldingProxy
-from support.installation import Installation
+from support.installation import Installation, condition
+from support.running import shown
 from support.waiting import eventually
-from windlass.domain.ids import member_of, shard_of, shards_name
+from windlass.domain.ids import member_of, release_name, shard_of, shards_name
 from windlass.ports.kube import ObjectRef
 
 SHARDS = 8
@@ -197,6 +199,43 @@ async def test_who_cannot_renew_has_stopped_before_another_goes_on(
 
         proxy.release()  # it comes back, and is given its share again
         await shared(installation, 4, 4)
+
+
+async def test_who_is_frozen_in_mid_upgrade_is_gone_before_another_goes_on(
+    installation: Installation, start: Start, tmp_path: Path
+) -> None:
+    async with HoldingProxy(installation.stack).serving() as proxy:
+        frozen = start("frozen", KUBECONFIG=str(proxy.kubeconfig(installation.folder)))
+        await shared(installation, SHARDS)
+        start("two")
+        start("watching", "watcher")
+        crowd = Crowd(installation, tmp_path)
+        await crowd.place(await shared(installation, 4, 4))
+        name = crowd.of(_member(installation, "frozen"))
+        subject = crowd.subjects[name]
+        subject.write("2.0.0", "3.0.0")
+        subject.go_on()
+        await installation.application(name, name, "1.0.0")
+        await installation.ready(name, "1.0.0", within=WAIT_SECONDS)
+
+        # Frozen is the worker, not its Helm child, which goes on as soon as its request is let go.
+        hold = proxy.hold(Hold(at=f"(PUT|PATCH) .*/configmaps/{release_name(installation.key(name))}$"))
+        await installation.application(name, name, "2.0.0")
+        await eventually(lambda: hold.holding, WAIT_SECONDS, what="Helm is in the middle of the upgrade")
+        frozen.send_signal(signal.SIGSTOP)
+        await installation.application(name, name, "3.0.0")
+        await installation.ready(name, "3.0.0", within=WAIT_SECONDS)
+        proxy.release()
+        frozen.send_signal(signal.SIGCONT)
+
+        assert await asyncio.to_thread(frozen.wait, WAIT_SECONDS) == -signal.SIGKILL, "by its watchdog"
+        assert "was frozen or hung" in installation.log.read_text()
+        await shared(installation, SHARDS)
+        obj = await installation.ready(name, "3.0.0")
+        assert await installation.release(name) == {1: "superseded", 2: "failed", 3: "deployed"}
+        assert (await shown(installation, name))["version"] == "3.0.0", "nothing of the old upgrade came later"
+        assert condition(obj, "InSync")["status"] != "False"
+        assert not [line for line in subject.journal() if "meets" in line]
 
 
 def _member(installation: Installation, name: str) -> str:

@@ -16,21 +16,26 @@ type Run = list[dict[str, Any]]
 
 
 class Journal:
-    """A hook in shell that appends the context of each run to a file, and reads it here."""
+    """A hook in shell that puts the context of each run that ends into a folder, and reads them here.
+
+    A run is there whole or not at all, whenever its hook is killed.
+    """
 
     def __init__(self, folder: Path, name: str = "journal") -> None:
-        self.file = folder / name
+        self.folder = folder / name
+        self.folder.mkdir()
 
     def hook(self, *bindings: dict[str, Any], body: str = "", **others: Any) -> str:
         config = json.dumps({"configVersion": "v1", "kubernetes": list(bindings), **others})
         return (
             f"#!/bin/bash\nif [ \"$1\" = --config ]; then cat <<'END'\n{config}\nEND\nexit 0; fi\n{body}\n"
-            f'{{ cat "$BINDING_CONTEXT_PATH"; echo; }} >> {self.file}\n'
+            f'run={self.folder}/${{EPOCHREALTIME/[.,]/}}-$$; cp "$BINDING_CONTEXT_PATH" $run && mv $run $run.json\n'
         )
 
     @property
     def runs(self) -> list[Run]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+        """The contexts of the runs that have ended, in their order."""
+        return [json.loads(file.read_text()) for file in sorted(self.folder.glob("*.json"))]
 
     @property
     def items(self) -> Run:
@@ -43,7 +48,7 @@ class Journal:
         def reached() -> list[Run]:
             return self.runs if len(self.runs) >= count else []
 
-        return await eventually(reached, within, what=f"{count} runs in {self.file.name}")
+        return await eventually(reached, within, what=f"{count} runs in {self.folder.name}")
 
     async def told(self, change: str, name: str, *, within: float = PATIENCE) -> dict[str, Any]:
         """Wait for an event of this kind about the object of this name; return the last one."""

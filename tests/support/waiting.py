@@ -12,6 +12,10 @@ PATIENCE: Final = 60.0
 """Seconds after which a wait is given up, generous enough for a machine that is busy with other things. A test names
 another number only where what it waits for takes longer by itself, or would come too late of its own accord."""
 
+SOON: Final = 30.0
+"""Seconds for what has to end because it was told to, where by itself it would take minutes. How long it takes on an
+idle machine is a figure of `bench/`, not of a test."""
+
 _NOTHING = object()
 
 

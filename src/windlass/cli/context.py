@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from windlass.adapters.packages.entries import Limits as PackageLimits
     from windlass.adapters.packages.transport import FetchLimits
     from windlass.contracts.lifecycle import Pool
+    from windlass.runtime import Runtime
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
     from windlass.temporal.keyring import Keyring
@@ -233,6 +235,31 @@ class Context:
             installation=self.installation,
             limits=Limits(events=self.continue_after_events),
         )
+
+    @asynccontextmanager
+    async def runtime(self, role: str = "runtime") -> AsyncGenerator[Runtime]:
+        """Connect to the cluster and to Temporal, and yield the façade over the installation's packages.
+
+        Content that it has to read is fetched into a temporary folder of its own.
+        """
+        from windlass import __version__
+        from windlass.activities.content import Contents
+        from windlass.adapters.kube.client import KubeClient
+        from windlass.adapters.kube.records import RecordStore
+        from windlass.adapters.packages.store import PackageStore
+        from windlass.runtime import Runtime
+
+        digest_key = self.keyring.digest_key
+        client = KubeClient.from_kubeconfig(self.kubeconfig, user_agent=f"windlass-{role}/{__version__}")
+        with tempfile.TemporaryDirectory(prefix="windlass-runtime-") as folder:
+            packages = PackageStore(Path(folder), self.package_limits, self.fetch_limits)
+            async with client as kube, self.lifecycles(role) as lifecycles:
+                yield Runtime(
+                    kube=kube,
+                    lifecycles=lifecycles,
+                    contents=Contents(kube, packages, RecordStore(kube, digest_key), digest_key),
+                    installation=self.installation,
+                )
 
     async def connect(self, role: str) -> Client:
         """Connect to Temporal."""

@@ -147,9 +147,9 @@ def dump(
 ) -> None:
     """Show what lifecycles carry: content, hooks, conditions, failure. It holds digests, never values."""
     from windlass.cli.cluster import cluster
-    from windlass.cli.dumps import package_dump, queue_dump
     from windlass.cli.target import parse_selection
     from windlass.domain.ids import Kind
+    from windlass.runtime.dumps import package_dump, queue_dump
 
     async def run() -> None:
         now = datetime.now(UTC)

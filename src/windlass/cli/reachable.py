@@ -9,18 +9,15 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.service import RPCError
 
 from windlass.adapters.kube.client import KubeClient
-from windlass.contracts.crds import crd_manifests, missing_fields
+from windlass.adapters.kube.definitions_age import outdated
 from windlass.devstack.doctor import Finding, Level
-from windlass.domain.errors import PermanentError, WindlassError
+from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, MODULE_NAMESPACE, Kind, lease_name
 from windlass.ports.kube import ObjectRef
 from windlass.temporal import search_attributes
 
 if TYPE_CHECKING:
     from windlass.cli.context import Context
-
-_TOLD = 3
-"""Fields of one definition that are named."""
 
 CRDS = "install the definitions: `kubectl apply --server-side -k deploy`, or the files of deploy/crds"
 
@@ -73,20 +70,6 @@ async def _temporal(context: Context) -> AsyncIterator[Finding]:
         yield Finding("search attributes", Level.OK, "all there")
 
 
-async def _older(kube: KubeClient) -> AsyncIterator[str]:
-    """Yield what definitions in the cluster lack; nothing of those that one may not read."""
-    for manifest in crd_manifests():
-        name = manifest["metadata"]["name"]
-        try:
-            found = await kube.get(ObjectRef(api_version=manifest["apiVersion"], kind=manifest["kind"], name=name))
-        except PermanentError:
-            continue
-        missing = missing_fields(found) if found else []
-        if missing:
-            more = f" and {len(missing) - _TOLD} more" if len(missing) > _TOLD else ""
-            yield f"{name} lacks {', '.join(missing[:_TOLD])}{more}"
-
-
 async def _cluster(context: Context) -> AsyncIterator[Finding]:
     try:
         path = context.kubeconfig
@@ -96,7 +79,7 @@ async def _cluster(context: Context) -> AsyncIterator[Finding]:
             yield Finding("cluster", Level.OK, f"{kube.access.server} ({path})")
             if absent:
                 yield Finding("definitions", Level.PROBLEM, f"{', '.join(absent)} are not known there", CRDS)
-            elif older := [text async for text in _older(kube)]:
+            elif older := await outdated(kube):
                 yield Finding("definitions", Level.PROBLEM, f"older than this windlass: {'; '.join(older)}", CRDS)
             else:
                 yield Finding("definitions", Level.OK, ", ".join(kinds))

@@ -9,7 +9,7 @@ import time
 import pytest
 from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, config_map, running
 
-from support.waiting import eventually
+from support.waiting import SOON, eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Reason, TransientError
 from windlass.ports.helm import ReleaseRef
@@ -74,7 +74,7 @@ async def test_cancelling_kills_the_program_while_a_hook_waits(
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON
     assert not running(program)
     plain = chart(config_map("a"), config_map("b", annotations="helm.sh/hook: pre-install"), name="plain")
     outcome = await helm.upgrade(request_for(plain, has_hooks=True, value="1"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.hook_package import HookPackage, Logged
-from support.waiting import eventually
+from support.waiting import SOON, eventually
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Reason, TransientError
 
@@ -53,7 +53,7 @@ async def test_a_hook_that_never_ends_is_ended_at_its_time_limit(runner: HookRun
     begin = time.monotonic()
     with pytest.raises(TransientError, match=r"timed out after 0\.3 s and was ended, its last lines:\nworking"):
         await runner.run(package.hook_run("echo $$ > pid-main; echo working; sleep 1000", timeout=0.3))
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < SOON
     assert not any(alive(pid) for pid in pids(package.root / "hooks"))
 
 
@@ -72,20 +72,18 @@ async def test_a_hook_that_forks_and_ignores_sigterm_dies_as_a_group(runner: Hoo
     family = pids(package.root / "hooks")
     assert len(family) == 3
     assert not any(alive(pid) for pid in family)
-    assert 3.9 < elapsed < 6  # the limit, and three seconds of grace
+    assert 3.9 < elapsed < SOON  # the limit, and three seconds of grace
 
 
 @pytest.mark.parametrize("script", ["echo $$ > pid-main; sleep 1000", STUBBORN], ids=["obedient", "stubborn"])
-async def test_cancelling_ends_the_group_within_two_seconds(
-    runner: HookRunner, package: HookPackage, script: str
-) -> None:
+async def test_cancelling_ends_the_group_at_once(runner: HookRunner, package: HookPackage, script: str) -> None:
     task = asyncio.create_task(runner.run(package.hook_run(script)))
     family = await started(package, 3 if script is STUBBORN else 1)
     begin = time.monotonic()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < SOON
     assert not any(alive(pid) for pid in family)
 
 
@@ -123,7 +121,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_hold_up_the_run(
 ) -> None:
     begin = time.monotonic()
     await runner.run(package.hook_run("sh -c 'echo $$ > pid-child; sleep 1000' & echo done"))
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < SOON
     assert not any(alive(pid) for pid in pids(package.root / "hooks"))
     warnings = [entry["event"] for entry in logged if entry["log_level"] == "warning"]
     assert warnings == ["hook ended before processes it had started; they were ended"]
@@ -149,7 +147,7 @@ async def test_what_left_the_group_ends_with_the_run_too(
         running.cancel()
     with contextlib.suppress(TransientError, asyncio.CancelledError):
         await running
-    await eventually(lambda: not any(alive(pid) for pid in escaped), 5, what="what had escaped is gone")
+    await eventually(lambda: not any(alive(pid) for pid in escaped), what="what had escaped is gone")
     warned = any("they were ended" in entry["event"] for entry in logged)
     assert warned == (end != "sleep 1000")
 
@@ -164,7 +162,7 @@ async def test_runs_beside_it_are_left_alone(runner: HookRunner, package: HookPa
     beside.cancel()
     with pytest.raises(asyncio.CancelledError):
         await beside
-    await eventually(lambda: not alive(other), 5, what="it ends with its own run")
+    await eventually(lambda: not alive(other), what="it ends with its own run")
 
 
 async def test_one_that_put_away_its_environment_does_not_hold_up_the_run(

@@ -23,6 +23,10 @@ API_VERSION: Final = "coordination.k8s.io/v1"
 _RENEWALS: Final = 3
 """Renewals per duration: the holder tries at one and two thirds and gives up at the third one."""
 
+_KILLED_AFTER: Final = 0.9
+"""Part of the duration after which a holder that has neither renewed nor given up may be killed: it gives up by itself
+after at most 5/6."""
+
 _RETRY_SECONDS: Final = 1.0
 _RELEASE_SECONDS: Final = 2.0  # giving the lease back must not hold up a shutdown
 
@@ -41,7 +45,7 @@ async def held(
     *,
     labels: Mapping[str, str] | None = None,
     fleeting: bool = False,
-    clock: Callable[[], float] = time.monotonic,
+    promise: Callable[[float], object] = lambda _: None,
 ) -> AsyncGenerator[None]:
     """Wait for the Lease, run the body while it is held, and give it back.
 
@@ -54,14 +58,15 @@ async def held(
         duration: seconds until others may take over a Lease that is not renewed; whole seconds, at least 1.
         labels: of a Lease that is made.
         fleeting: delete the Lease at the end instead of leaving it without a holder.
-        clock: monotonic seconds.
+        promise: told after each renewal until when this process is heard of again if it runs at all, and 0 when it has
+            given up or given back; for what ends it otherwise (`windlass.adapters.processes.watchdog`).
 
     Raises:
         LeaseLostError: the body was cancelled because the Lease is lost.
     """
     ref = ObjectRef(api_version=API_VERSION, kind="Lease", namespace=namespace, name=name)
     lease = _Lease(kube, ref, labels or {}, fleeting)
-    holder = _Holder(lease, identity, max(1, int(duration)), clock)
+    holder = _Holder(lease, identity, max(1, int(duration)), promise)
     await holder.acquire()
     body = asyncio.current_task()
     lost: list[str] = []
@@ -69,6 +74,7 @@ async def held(
 
     async def keep() -> None:
         lost.append(await holder.renew_until_lost())
+        promise(0)
         if body is not None and not ended:
             body.cancel()
 
@@ -83,6 +89,7 @@ async def held(
         ended = True
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
+        promise(0)
         if not lost:
             with suppress(WindlassError, TimeoutError):  # it expires by itself
                 async with asyncio.timeout(_RELEASE_SECONDS):
@@ -119,11 +126,17 @@ class _Lease:
 class _Holder:
     """One contender. ``_mine`` is the Lease as we wrote it last."""
 
-    def __init__(self, lease: _Lease, identity: str, duration: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        lease: _Lease,
+        identity: str,
+        duration: int,
+        promise: Callable[[float], object],
+    ) -> None:
+        self._promise = promise
         self._lease = lease
         self._identity = identity
         self._duration = duration
-        self._clock = clock
         self._mine: Object = {}
         self._renewed_at = 0.0
 
@@ -135,7 +148,7 @@ class _Holder:
         """
         async with aclosing(self._lease.follow()) as states:
             found = _newest(await anext(states), None)
-            changed_at = self._clock()
+            changed_at = time.monotonic()
             following = asyncio.ensure_future(anext(states))
             try:
                 while not (self._free(found, changed_at) and await self._take(found)):
@@ -143,7 +156,7 @@ class _Holder:
                     if following.done():
                         before, found = found, _newest(following.result(), found)
                         if _version(found) != _version(before):
-                            changed_at = self._clock()
+                            changed_at = time.monotonic()
                         following = asyncio.ensure_future(anext(states))
             finally:
                 following.cancel()
@@ -154,7 +167,7 @@ class _Holder:
         pause = self._duration / _RENEWALS
         while True:
             await asyncio.sleep(pause)
-            left = self._renewed_at + self._duration * (_RENEWALS - 1) / _RENEWALS - self._clock()
+            left = self._renewed_at + self._duration * (_RENEWALS - 1) / _RENEWALS - time.monotonic()
             try:
                 async with asyncio.timeout(max(left, 0.0) + pause / 2):
                     await self._write(self._mine)
@@ -176,7 +189,7 @@ class _Holder:
         await self._lease.write({"holderIdentity": "", "leaseDurationSeconds": 1}, self._mine)
 
     def _expires_in(self, found: Object | None, changed_at: float) -> float:
-        return changed_at + float(_spec(found).get("leaseDurationSeconds") or self._duration) - self._clock()
+        return changed_at + float(_spec(found).get("leaseDurationSeconds") or self._duration) - time.monotonic()
 
     def _free(self, found: Object | None, changed_at: float) -> bool:
         holder = str(_spec(found).get("holderIdentity") or "")
@@ -197,7 +210,7 @@ class _Holder:
         return True
 
     async def _write(self, found: Object | None) -> None:
-        began = self._clock()
+        began = time.monotonic()
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         spec = _spec(found)
         ours = spec.get("holderIdentity") == self._identity
@@ -210,6 +223,7 @@ class _Holder:
         }
         self._mine = await self._lease.write(written, found)
         self._renewed_at = began
+        self._promise(began + _KILLED_AFTER * self._duration)
 
 
 def _newest(event: Any, before: Object | None) -> Object | None:

@@ -20,7 +20,8 @@ from windlass.ports.kube import Kube, Object, ObjectRef
 
 LEASE_SECONDS: Final = 10.0
 """Seconds until the shards of a lost process are taken over. It gives up after 8.3 of them, so that hooks (stopped in
-1 s) and Helm operations (killed at once) have ended by then; on a machine under load a stall of seconds is survived."""
+1 s) and Helm operations (killed at once) have ended by then; on a machine under load a stall of seconds is survived.
+One that cannot give up, because it is frozen, is killed after 9."""
 
 _WORKER: Final = "worker"
 
@@ -55,10 +56,20 @@ class Members:
         self._seen: dict[str, _Sighting] = {}
         self._missed: dict[str, float] = {}
 
-    def joined(self, term: str) -> AbstractAsyncContextManager[None]:
+    def joined(
+        self, term: str, promise: Callable[[float], object] = lambda _: None
+    ) -> AbstractAsyncContextManager[None]:
         """Be a member as ``term`` while the body runs; see `held`."""
-        name = member_of(term)
-        return held(self._kube, self._namespace, name, term, LEASE_SECONDS, labels=self._labels, fleeting=True)
+        return held(
+            self._kube,
+            self._namespace,
+            member_of(term),
+            term,
+            LEASE_SECONDS,
+            labels=self._labels,
+            fleeting=True,
+            promise=promise,
+        )
 
     async def follow(self, changed: Callable[[], object]) -> None:
         """Keep the picture up to date until cancelled; call ``changed`` after each change."""

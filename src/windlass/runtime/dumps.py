@@ -1,4 +1,4 @@
-"""What `windlass dump` shows of a lifecycle: shapes that operators of older package runtimes know."""
+"""What is shown of a lifecycle from inside: shapes that operators of older package runtimes know."""
 
 from __future__ import annotations
 

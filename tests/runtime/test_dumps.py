@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from windlass.cli.dumps import package_dump, queue_dump
 from windlass.contracts.lifecycle import DumpView, Failure, LifecycleState, QueuedStep
 from windlass.contracts.objects import Application, ReleaseStatus
 from windlass.domain import conditions as cond
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Progress
 from windlass.domain.package import Artifact, Source
+from windlass.runtime.dumps import package_dump, queue_dump
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
