@@ -224,9 +224,7 @@ class Runtime:
         spec: dict[str, Any] = {
             "package": {"repository": repository, "name": definition.name, "version": definition.version}
         }
-        if (
-            settings
-        ):  # an empty map in the place of keys that we own: the API server makes a null of it and refuses that
+        if settings:  # of an empty map in the place of keys that we own the API server makes a null, and refuses that
             spec["settings"] = settings
         await self._kube.apply(
             {
