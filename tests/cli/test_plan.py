@@ -107,12 +107,48 @@ def test_what_kubectl_prints_of_a_fleet_is_planned_as_the_files_are(
 
 def test_one_reason_for_many_services_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"))
-    [row] = [row for row in out.splitlines() if "does not exist" in row]
-    assert row.startswith(
-        "fleet/berlin ingress/ingress, fleet/berlin monitoring/monitoring, fleet/boston ingress/ingress, and 7"
-    )
+    assert [row.partition("  ")[0] for row in out.splitlines() if "ingress-2-1 of service" in row] == [
+        "fleet/berlin ingress/ingress, fleet/berlin monitoring/monitoring, fleet/boston ingress/ingress, and 7 more"
+    ]
     _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"), "-o", "wide")
-    assert out.count("does not exist") == 10
+    assert out.count("ingress-2-1 of service") == 10
+
+
+def test_what_has_no_part_in_a_plan_is_left_out_and_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    others = ["v1, kind: Namespace", "source.toolkit.fluxcd.io/v1, kind: HelmRepository", "v1, kind: Namespace",
+              "windlass.dev/v1alpha1, kind: Application"]  # fmt: skip
+    text = [f"{{apiVersion: {one}, metadata: {{name: n}}}}\n" for one in others]
+    (tmp_path / "f.yaml").write_text("---\n".join([CLUSTER, *text]))
+    code, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"))
+    assert code == 0
+    assert out.splitlines()[-1] == "left out: 1 Application, 1 HelmRepository, 2 Namespace"
+
+
+SELF = """\
+{apiVersion: windlass.dev/v1alpha1, kind: ServiceTemplate, metadata: {namespace: sys, name: t}, spec: {version: 1.0.0}}
+---
+apiVersion: windlass.dev/v1alpha1
+kind: MultiClusterService
+metadata: {name: m}
+spec: {serviceSpec: {provider: {selfManagement: true}, services: [{name: s, template: t}]}}
+"""
+
+
+def test_the_management_cluster_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(SELF)
+    words = ["fleet", str(tmp_path / "f.yaml"), "--system-namespace", "sys", "-o", "json"]
+    document = json.loads(called(capsys, *words)[1])
+    assert [(one["name"], one["outcome"]) for one in document["clusters"]] == [("management", "Deployed")]
+    assert [one["reason"] for one in document["invalid"]] == ["TemplateInvalid"]
+    _, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"))
+    assert "ServiceTemplate windlass-system/t of service default/s does not exist" in out
+
+
+def test_what_validation_refuses_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(SELF)
+    _, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"), "--system-namespace", "sys")
+    [row] = [row for row in out.splitlines() if row.startswith("MultiClusterService m")]
+    assert "ServiceTemplate sys/t of service default/s is not valid: its spec names none of helm" in row
 
 
 CLUSTER = "{apiVersion: windlass.dev/v1alpha1, kind: ClusterDeployment, metadata: {namespace: f, name: a}}\n"
@@ -126,7 +162,11 @@ def rollout(policy: str) -> str:
     ("text", "problem", "hint"),
     [
         ("", "f.yaml: holds no ClusterDeployment", "add the clusters"),
-        ("{apiVersion: v1, kind: Pod, metadata: {name: a}}", "f.yaml, document 1: kind Pod has no part", "it takes"),
+        ("{apiVersion: v1, kind: Pod, metadata: {name: a}}", "f.yaml: holds no ClusterDeployment", "add the clusters"),
+        ("{apiVersion: windlass.dev/v1alpha1, kind: Credential, metadata: {name: a}}",
+         "f.yaml, document 1: kind Credential has no part", "it takes"),
+        ("{apiVersion: x.dev/v1, kind: ClusterDeploymnt, metadata: {name: a}}",
+         "f.yaml, document 1: kind ClusterDeploymnt has no part", "did you mean ClusterDeployment?"),
         (CLUSTER + "---\n" + CLUSTER, "document 2: ClusterDeployment f/a is in", "leave one of them out"),
         (CLUSTER[:-2] + ", spec: {serviceSpec: {services: [{name: 3}]}}}",
          "document 1: spec.serviceSpec.services[0].name: input should be a valid string", "correct the field"),

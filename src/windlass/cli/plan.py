@@ -10,6 +10,7 @@ import typer
 
 from windlass.cli.options import Format
 from windlass.cli.output import Output, console, emit
+from windlass.domain.ids import MODULE_NAMESPACE
 
 if TYPE_CHECKING:
     from windlass.domain.errors import PermanentError
@@ -57,26 +58,31 @@ def chain(
 def fleet(
     file: ManifestFile,
     at: Annotated[str, typer.Option("--at", metavar="TIME", help="When it begins, ISO 8601; now if absent.")] = "",
+    system_namespace: Annotated[
+        str, typer.Option("--system-namespace", metavar="NAME", help="Where what is for the management cluster lies.")
+    ] = MODULE_NAMESPACE,
     output: Format = Output.TABLE,
 ) -> None:
     """Show what a rollout over a whole fleet would do: steps, waves, gates, predicted times, the critical path.
 
     The manifests are ClusterDeployment, MultiClusterService, ServiceSet (what is there), ServiceTemplate,
-    ServiceTemplateChain and at most one Rollout, which holds the policy and past durations. Nothing is changed.
-    -o wide shows every step.
+    ServiceTemplateChain and at most one Rollout, which holds the policy and past durations; what kubectl get -o json
+    prints will do. Nothing is changed. -o wide shows every step.
     """
     from windlass.cli.plan_files import fleet_of, time_of
     from windlass.cli.plan_views import document, report
     from windlass.domain.servicesets.rollout.plan import plan
+    from windlass.domain.servicesets.rollout.review import review
 
-    given = fleet_of(file)
+    given = fleet_of(file, system_namespace)
     now = time_of(at) if at else datetime.now(UTC).replace(microsecond=0)
     made = plan(given.policy, given.fleet, now, given.predictions, given.approval_wait)
+    findings = review(given.fleet)
     if output in {Output.JSON, Output.YAML}:
-        emit(document(made), output)
+        emit(document(made, findings), output)
         return
     screen = console()
-    for part in report(made, steps=output is Output.WIDE):
+    for part in report(made, findings, given.left_out, steps=output is Output.WIDE):
         screen.print(part)
 
 

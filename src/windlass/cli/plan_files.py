@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn
@@ -12,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from windlass.cli.manifests import Manifest, read_manifests
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.ids import GROUP, Kind
 from windlass.domain.servicesets.chains import ChainGraph
 from windlass.domain.servicesets.errors import ServiceSetError
 from windlass.domain.servicesets.models import (
@@ -21,6 +24,7 @@ from windlass.domain.servicesets.models import (
     ServiceSet,
     ServiceTemplate,
     ServiceTemplateChain,
+    StateManagementProvider,
 )
 from windlass.domain.servicesets.rollout.fleet import Fleet
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
@@ -30,9 +34,18 @@ from windlass.domain.servicesets.snapshot import Snapshot
 
 KINDS: Final[dict[str, type[ServiceObject]]] = {
     model.KIND: model
-    for model in (ClusterDeployment, MultiClusterService, ServiceSet, ServiceTemplate, ServiceTemplateChain)
+    for model in (
+        ClusterDeployment,
+        MultiClusterService,
+        ServiceSet,
+        ServiceTemplate,
+        ServiceTemplateChain,
+        StateManagementProvider,
+    )
 }
 ROLLOUT: Final = "Rollout"
+PACKAGE_KINDS: Final = {*Kind, "PackageRepository"}
+"""Kinds of ours that may well stand beside a fleet's."""
 
 
 class _Part(BaseModel):
@@ -68,12 +81,21 @@ class FoundChain:
 
 @dataclass(frozen=True)
 class GivenFleet:
-    """What a fleet file says."""
+    """What a fleet file says.
+
+    Attributes:
+        fleet: clusters, services, templates, chains.
+        policy: of the rollout.
+        predictions: from its past durations.
+        approval_wait: how long people take to approve.
+        left_out: kinds that have no part in a plan, and how many objects of each the file holds.
+    """
 
     fleet: Fleet
     policy: RolloutPolicy
     predictions: Predictions
     approval_wait: timedelta
+    left_out: Mapping[str, int]
 
 
 def chain_of(file: str, name: str) -> FoundChain:
@@ -98,8 +120,10 @@ def chain_of(file: str, name: str) -> FoundChain:
     return chosen[0]
 
 
-def fleet_of(file: str) -> GivenFleet:
+def fleet_of(file: str, system_namespace: str) -> GivenFleet:
     """Return what a file says about clusters, services and their rollout.
+
+    Manifests of a fleet often stand among others (namespaces, chart sources, credentials): those are counted.
 
     Raises:
         PermanentError: VALIDATION_FAILED; a document does not hold what it should, or two have one name.
@@ -107,14 +131,16 @@ def fleet_of(file: str) -> GivenFleet:
     objects: list[ServiceObject] = []
     places: dict[tuple[str, str, str], str] = {}
     rollouts: list[Manifest] = []
+    left_out: Counter[str] = Counter()
     for one in read_manifests(file):
         kind = one.object["kind"]
         if kind == ROLLOUT:
             rollouts.append(one)
             continue
         if kind not in KINDS:
-            known = ", ".join([*KINDS, ROLLOUT])
-            _refuse(one.place, f"kind {kind} has no part in a plan", f"it takes {known}")
+            _check_misspelt(one)
+            left_out[kind] += 1
+            continue
         made = _model(one, KINDS[kind])
         key = kind, made.metadata.namespace, made.metadata.name
         if key in places:
@@ -124,21 +150,25 @@ def fleet_of(file: str) -> GivenFleet:
         _check_chain(made, one.place)
     if len(rollouts) > 1:
         _refuse(rollouts[1].place, f"a second {ROLLOUT}; the first is {rollouts[0].place}", "leave one of them out")
-    clusters = tuple(one for one in objects if isinstance(one, ClusterDeployment))
-    if not clusters:
+    fleet = Fleet(
+        clusters=tuple(one for one in objects if isinstance(one, ClusterDeployment)),
+        multi_cluster_services=tuple(one for one in objects if isinstance(one, MultiClusterService)),
+        snapshot=Snapshot.of(objects),
+        system_namespace=system_namespace,
+    )
+    if not fleet.clusters and not any(
+        one.spec.service_spec.provider.self_management for one in fleet.multi_cluster_services
+    ):
         _refuse(file, f"holds no {ClusterDeployment.KIND}", "add the clusters that the rollout goes over")
     spec = _rollout(rollouts)
     return GivenFleet(
-        fleet=Fleet(
-            clusters=clusters,
-            multi_cluster_services=tuple(one for one in objects if isinstance(one, MultiClusterService)),
-            snapshot=Snapshot.of(objects),
-        ),
+        fleet=fleet,
         policy=spec.policy,
         predictions=Predictions(
             (PastStep(one.start, one.end, one.duration) for one in spec.durations.past), spec.durations.default
         ),
         approval_wait=spec.durations.approval,
+        left_out=left_out,
     )
 
 
@@ -170,6 +200,17 @@ def _model[M: ServiceObject](one: Manifest, model: type[M]) -> M:
         return model.from_object(one.object)
     except ValidationError as error:
         _refuse_fields(one.place, "", error)
+
+
+def _check_misspelt(one: Manifest) -> None:
+    """Refuse a kind that was probably meant to be one of ours; what is left out should not be what counts."""
+    kind: str = one.object["kind"]
+    known = [*KINDS, ROLLOUT]
+    ours = one.object["apiVersion"].partition("/")[0] == GROUP and kind not in PACKAGE_KINDS
+    close = difflib.get_close_matches(kind, known, n=1, cutoff=0.85)
+    if close or ours:
+        hint = f"did you mean {close[0]}?" if close else f"it takes {', '.join(known)}"
+        _refuse(one.place, f"kind {kind} has no part in a plan", hint)
 
 
 def _check_chain(one: ServiceObject, place: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from windlass.domain.durations import show_duration
 from windlass.domain.servicesets.holds import listed
 from windlass.domain.servicesets.rollout.critical import Segment, critical_path
 from windlass.domain.servicesets.rollout.plan import ClusterPlan, Outcome, Plan, WavePlan
+from windlass.domain.servicesets.rollout.review import Finding
 from windlass.domain.servicesets.rollout.timeline import Hop, ServicePlan, Wait
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ _COLOURS: Final = {
 }
 
 
-def report(plan: Plan, *, steps: bool) -> Iterator[RenderableType]:
+def report(
+    plan: Plan, findings: Sequence[Finding], left_out: Mapping[str, int], *, steps: bool
+) -> Iterator[RenderableType]:
     """Yield the parts of a plan for people; with ``steps`` every single one."""
     yield _summary(plan)
     yield ""
@@ -66,18 +69,25 @@ def report(plan: Plan, *, steps: bool) -> Iterator[RenderableType]:
             ["CLUSTER", "SERVICE", "STEP", "BEGINS", "TAKES", "SAMPLES", "WAITS"],
             [_step(one, service, hop) for one in plan.clusters for service in one.services for hop in service.hops],
         )
-    if held := _holds(plan, each=steps):
+    held = _holds(plan, each=steps)
+    if held:
         yield ""
         yield rows(["HELD", "WHY"], held)
+    if more := [one for one in findings if not any(str(one.error) in why for _, why in held)]:
+        yield ""
+        yield rows(["INVALID", "WHY"], [[listed(one.objects), str(one.error)] for one in more])
     if parts := critical_path(plan):
         yield ""
         yield rows(
             ["CRITICAL PATH", "TAKES", "WHERE", "WHAT"],
             [[_at(one.since), show_duration(one.until - one.since), one.cluster, _part(one)] for one in parts],
         )
+    if left_out:
+        yield ""
+        yield Text(f"left out: {', '.join(f'{count} {kind}' for kind, count in sorted(left_out.items()))}", "dim")
 
 
-def document(plan: Plan) -> dict[str, Any]:
+def document(plan: Plan, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return a plan for programs. Times are ISO 8601 in UTC or null, durations are seconds."""
     return {
         "now": plan.now.isoformat(),
@@ -85,6 +95,15 @@ def document(plan: Plan) -> dict[str, Any]:
         "complete": plan.complete,
         "waves": [_wave(one) for one in plan.waves],
         "clusters": [_cluster(one) for one in plan.clusters],
+        "invalid": [
+            {
+                "objects": list(one.objects),
+                "reason": one.error.reason.value,
+                "message": one.error.message,
+                "hint": one.error.hint,
+            }
+            for one in findings
+        ],
         "criticalPath": [
             {
                 "since": one.since.isoformat(),

@@ -1,11 +1,13 @@
 """Public face of rollouts over a fleet: policy, waves, windows, the next decision, plans. All of it is pure."""
 
 from windlass.domain.servicesets.rollout.critical import Segment, critical_path
-from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, Intent, Owned, intents
+from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, Intent, Owned
+from windlass.domain.servicesets.rollout.intents import intents
 from windlass.domain.servicesets.rollout.next_action import next_actions
 from windlass.domain.servicesets.rollout.plan import ClusterPlan, Outcome, Plan, WavePlan, plan
 from windlass.domain.servicesets.rollout.policy import Approval, Order, RolloutPolicy
 from windlass.domain.servicesets.rollout.predictions import PastStep, Prediction, Predictions
+from windlass.domain.servicesets.rollout.review import Finding, review
 from windlass.domain.servicesets.rollout.state import (
     Action,
     ActionKind,
@@ -31,6 +33,7 @@ __all__ = [
     "ClusterPlan",
     "ClusterState",
     "Decision",
+    "Finding",
     "Fleet",
     "Gate",
     "Hold",
@@ -62,5 +65,6 @@ __all__ = [
     "opening_at",
     "opening_from",
     "plan",
+    "review",
     "waves",
 ]

@@ -44,7 +44,10 @@ def templates(count: int = 6) -> list[ServiceObject]:
     return [
         *(
             ServiceTemplate.from_object(
-                {"metadata": {"namespace": "prod", "name": f"t{number}"}, "spec": {"version": f"{number}.0.0"}}
+                {
+                    "metadata": {"namespace": "prod", "name": f"t{number}"},
+                    "spec": {"version": f"{number}.0.0", "helm": {}},
+                }
             )
             for number in range(1, count + 1)
         ),
@@ -75,13 +78,16 @@ def cluster(name: str, *services: Mapping[str, Any], **labels: str) -> ClusterDe
     )
 
 
-def shared(name: str, *services: Mapping[str, Any], after: Sequence[str] = (), **labels: str) -> MultiClusterService:
+def shared(
+    name: str, *services: Mapping[str, Any], after: Sequence[str] = (), keep: bool = False, **labels: str
+) -> MultiClusterService:
     return MultiClusterService.from_object(
         {
             "metadata": {"name": name},
             "spec": {
                 "clusterSelector": {"matchLabels": labels},
                 "dependsOn": list(after),
+                "keepServicesOnSelectorMismatch": keep,
                 "serviceSpec": {"services": list(services)},
             },
         }

@@ -18,16 +18,19 @@ from domain.servicesets.rollout.fleets import (
     shared,
     shown,
     stored_on,
+    templates,
     there,
     wanted,
 )
 
 from windlass.domain.servicesets.keys import object_key
+from windlass.domain.servicesets.models import ClusterDeployment, MultiClusterService, ServiceSet
 from windlass.domain.servicesets.rollout.fleet import Fleet
 from windlass.domain.servicesets.rollout.plan import Outcome, Plan, plan
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
 from windlass.domain.servicesets.rollout.predictions import DEFAULT, PastStep, Predictions
 from windlass.domain.servicesets.rollout.state import Gate
+from windlass.domain.servicesets.snapshot import Snapshot
 
 
 def edge(*services: Any, stored: tuple[Any, ...] = (), extra: tuple[Any, ...] = ()) -> Fleet:
@@ -37,6 +40,10 @@ def edge(*services: Any, stored: tuple[Any, ...] = (), extra: tuple[Any, ...] = 
 FORK = chain("fork", {1: [2, 3], 2: [3], 3: []})
 BACK = chain("back", {1: [2], 2: [1, 3], 3: [2]})
 ISLAND = chain("island", {1: [], 3: []})
+
+CYCLE = "dependencies form a cycle: {} (take one of these out of the other's dependsOn)"
+RING = CYCLE.format("default/a -> default/b -> default/a")
+ALONE = CYCLE.format("default/a -> default/a")
 
 CASES = {
     "every hop of the chain": (edge(wanted("a", 4), stored=(there("a", 1),)),
@@ -77,6 +84,18 @@ CASES = {
         {"a": ["held: chain island has no route from t1 to t3"],
          "b": ["held: service default/a is held: chain island has no route from t1 to t3"]},
     ),
+    "a cycle holds its members and what is behind them": (
+        edge(wanted("a", 2, "b"), wanted("b", 2, "a"), wanted("c", 2, "b"), wanted("d", 2), wanted("e", 1, "a"),
+             stored=(there("a", 1), there("b", 1), there("c", 1), there("d", 1), there("e", 1))),
+        {"a": [f"held: {RING}"], "b": [f"held: {RING}"], "c": [f"held: service default/b is held: {RING}"],
+         "d": ["2.0.0 0-1"], "e": []},
+    ),
+    "a cycle of services that are as desired": (
+        edge(wanted("a", 1, "b"), wanted("b", 1, "a"), wanted("c", 2, "a"),
+             stored=(there("a", 1), there("b", 1), there("c", 1))),
+        {"a": [], "b": [], "c": [f"held: service default/a is held: {RING}"]},
+    ),
+    "itself": (edge(wanted("a", 2, "a"), stored=(there("a", 1),)), {"a": [f"held: {ALONE}"]}),
     "other values hold nobody up": (
         edge(wanted("b", 3, "a"), wanted("a", 1, values="x: 1"), stored=(there("a", 1), there("b", 2))),
         {"a": ["1.0.0 0-1"], "b": ["3.0.0 0-1"]},
@@ -100,10 +119,10 @@ def test_one_cluster(one: Fleet, expected: dict[str, list[str]]) -> None:
          "template t2 of service default/a is not in supportedTemplates of ServiceTemplateChain prod/island"),
         (edge(wanted("a", 3, "gone"), wanted("b", 2), stored=(there("a", 2), there("b", 1))),
          "service default/a depends on service default/gone, which is not among the desired services"),
-        (edge(wanted("a", 3, "b"), wanted("b", 2, "a"), stored=(there("a", 2), there("b", 1))),
-         "dependencies form a cycle: default/a -> default/b -> default/a"),
+        (edge(wanted("a", 3), wanted("b", 2), stored=(there("a", 2), there("b", 1), there("gone", 9, version=""))),
+         "ServiceTemplate prod/t9 of service default/gone does not exist"),
     ],
-    ids=["chain", "template", "template not in chain", "dependency", "cycle"],
+    ids=["chain", "template", "template not in chain", "dependency", "template of what is removed"],
 )  # fmt: skip
 def test_what_is_missing_holds_the_whole_set_and_is_named(one: Fleet, text: str) -> None:
     made = planned(one)
@@ -201,18 +220,91 @@ def test_services_for_many_clusters_and_their_order() -> None:
     }
 
 
-def test_owners_that_wait_for_each_other_are_named() -> None:
-    one, two = (
+def test_owners_that_wait_for_each_other_are_named_and_others_go_on() -> None:
+    owners = [
         shared("one", wanted("a", 1), after=["two"], zone="a"),
         shared("two", wanted("b", 1), after=["one"], zone="a"),
-    )
-    made = planned(fleet(cluster("edge", zone="a"), shared=[one, two]))
-    assert all("dependencies form a cycle: one -> two -> one" in hops[0] for hops in shown(made).values())
+        shared("behind", wanted("c", 1), after=["two"], zone="a"),
+        shared("beside", wanted("d", 1), zone="a"),
+    ]
+    ring = CYCLE.format("one -> two -> one")
+    assert shown(planned(fleet(cluster("edge", zone="a"), shared=owners))) == {
+        "edge a": [f"held: {ring}"],
+        "edge b": [f"held: {ring}"],
+        "edge c": [f"held: MultiClusterService two is not deployed here: {ring}"],
+        "edge d": ["1.0.0 0-1"],
+    }
 
 
 def test_a_missing_owner_is_named() -> None:
     made = planned(fleet(cluster("edge", zone="a"), shared=[shared("one", wanted("a", 1), after=["gone"], zone="a")]))
-    assert shown(made) == {"edge a": ["held: MultiClusterService one depends on gone, which is not defined"]}
+    [[hold]] = shown(made).values()
+    assert hold.startswith("held: MultiClusterService one depends on MultiClusterService gone, which is not defined (")
+
+
+def on_management(*owners: MultiClusterService, stored: tuple[ServiceSet, ...] = (), **policy: Any) -> Plan:
+    """A plan of one cluster, ``edge``, that has nothing to do, and the management cluster; both in ``prod``."""
+    whole = Fleet(
+        clusters=(cluster("edge", zone="a"),),
+        multi_cluster_services=owners,
+        snapshot=Snapshot.of([*templates(), *stored]),
+        system_namespace="prod",
+    )
+    return plan(RolloutPolicy.model_validate(policy), whole, NOW, MINUTES)
+
+
+def on_itself(name: str, *services: dict[str, Any], **more: Any) -> MultiClusterService:
+    document = shared(name, *services, **more).to_object()
+    document["spec"]["serviceSpec"]["provider"] = {"selfManagement": True}
+    return MultiClusterService.from_object(document)
+
+
+def test_the_management_cluster_is_one_of_the_fleet() -> None:
+    base, top = on_itself("base", wanted("a", 3)), on_itself("top", wanted("b", 1), after=["base"])
+    held = stored_on(object_key("prod", None, base).name, there("a", 1), owner="base").to_object()
+    held["spec"]["cluster"] = ""
+    made = on_management(base, top, shared("other", wanted("c", 1), zone="b"), stored=(ServiceSet.from_object(held),))
+    assert shown(made) == {"management a": ["2.0.0 0-1", "3.0.0 1-2"], "management b": ["1.0.0 2-3"]}
+    assert [one.name for one in made.clusters] == ["management", "prod/edge"]
+
+
+def test_policies_pick_the_management_cluster_by_its_label() -> None:
+    label = {"matchLabels": {"windlass.dev/management-cluster": "true"}}
+    made = on_management(on_itself("base", wanted("a", 1), zone="a"), canarySelector=label, soak="5m")
+    assert [one.wave.clusters for one in made.waves] == [("management",), ("prod/edge",)]
+    assert shown(made) == {"management a": ["1.0.0 0-1"], "edge a": ["1.0.0 6-7"]}
+
+
+def test_without_services_for_it_the_management_cluster_has_no_part() -> None:
+    assert [one.name for one in on_management(shared("all", wanted("a", 1), zone="a")).clusters] == ["prod/edge"]
+
+
+@pytest.mark.parametrize(
+    ("owners", "steps"),
+    [
+        ([shared("mesh", wanted("a", 1), zone="b")], {"edge a": ["- 0-1"]}),
+        ([], {"edge a": ["- 0-1"]}),
+        ([shared("mesh", wanted("a", 1), zone="a")], {"edge a": []}),
+        ([shared("mesh", wanted("a", 1), zone="b", keep=True)], {}),
+    ],
+    ids=["selects it no longer", "is gone", "selects it", "keeps services on mismatch"],
+)
+def test_what_a_shared_service_leaves_behind_is_removed(
+    owners: list[MultiClusterService], steps: dict[str, list[str]]
+) -> None:
+    edge_ = cluster("edge", zone="a")
+    held = stored_on(object_key("", edge_, shared("mesh")).name, there("a", 1), cluster="edge", owner="mesh")
+    assert shown(planned(fleet(edge_, held, shared=owners))) == steps
+
+
+def test_a_cluster_in_dry_run_keeps_its_own_services_as_they_are() -> None:
+    document = cluster("edge", wanted("a", 3), wanted("b", 1, "a"), zone="a").to_object()
+    document["spec"]["dryRun"] = True
+    held = stored_on("edge", there("a", 1), there("gone", 1))
+    mesh = shared("mesh", wanted("m", 1), zone="a")
+    made = planned(fleet(ClusterDeployment.from_object(document), held, shared=[mesh]))
+    assert shown(made) == {"edge a": [], "edge b": [], "edge m": ["1.0.0 0-1"]}
+    assert made.complete
 
 
 def test_predictions_are_medians_of_the_same_step() -> None:

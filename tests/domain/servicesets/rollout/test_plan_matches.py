@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 
 from windlass.domain.servicesets.models import ServiceSet
 from windlass.domain.servicesets.rollout.critical import critical_path
-from windlass.domain.servicesets.rollout.fleet import Change, Fleet, intents
+from windlass.domain.servicesets.rollout.fleet import Change, Fleet
+from windlass.domain.servicesets.rollout.intents import intents
 from windlass.domain.servicesets.rollout.next_action import next_actions
 from windlass.domain.servicesets.rollout.plan import Outcome, Plan, plan
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy, rounded_up
@@ -47,7 +48,8 @@ def services(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[Any]]:
     names = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=4))
     asked: list[dict[str, Any]] = []
     for place, name in enumerate(names):
-        after = draw(st.lists(st.sampled_from(names[:place]), unique=True, max_size=2)) if place else []
+        others = draw(st.sampled_from([names[:place]] * 3 + [names]))  # now and then a cycle
+        after = draw(st.lists(st.sampled_from(others), unique=True, max_size=2)) if others else []
         more = draw(st.sampled_from([{}, {}, {}, {"values": "x: 1"}, {"disable": True}]))
         way = draw(st.sampled_from(["line", "line", "fork", "back", "island", ""]))
         asked.append(wanted(name, draw(st.integers(1, 4)), *after, chain=way, **more))

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 
 from windlass.domain.durations import show_duration
 from windlass.domain.servicesets.holds import listed
-from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, intents
+from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet
+from windlass.domain.servicesets.rollout.intents import intents
 from windlass.domain.servicesets.rollout.line import Line
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy, rounded_down, rounded_up
 from windlass.domain.servicesets.rollout.predictions import Predictions
@@ -122,8 +123,9 @@ def plan(
         CanaryMissingError: see `waves`.
         ValueError: two clusters have the same name.
     """
-    there = {one.name: one for one in intents(fleet)}
-    if len(there) < len(fleet.clusters):
+    found = intents(fleet)
+    there = {one.name: one for one in found}
+    if len(there) < len(found):
         raise ValueError("two clusters of a fleet have the same namespace and name")
     targets = [Target(name, one.labels) for name, one in there.items()]
     walk = _Walk(policy, there, now, predictions or Predictions(), approval_wait)

@@ -202,10 +202,13 @@ class _Walk:
     def _cleared(self, intent: Intent, before: Sequence[ServicePlan]) -> tuple[datetime, int | None, str]:
         """Return from when on dependencies allow it, which one ends last, and which one never does."""
         cleared, last = self._since, None
+        if intent.cycle:
+            return cleared, None, intent.cycle
         for place in intent.after:
             ready = before[place].ready
             if ready is None:
-                held = before[place].hold or ("it is disabled" if before[place].intent.disabled else "it waits itself")
+                other = before[place].intent
+                held = before[place].hold or other.cycle or ("it is disabled" if other.disabled else "it waits itself")
                 return cleared, place, f"service {before[place].intent.service} is held: {held}"
             if ready > cleared:
                 cleared, last = ready, place
