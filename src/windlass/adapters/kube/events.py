@@ -23,10 +23,16 @@ _CLUSTER_EVENTS: Final = "default"  # where Events of cluster-scoped objects liv
 
 
 class KubeEventLog:
-    """`ports.EventLog` over events.k8s.io/v1."""
+    """`ports.EventLog` over events.k8s.io/v1.
 
-    def __init__(self, kube: Kube) -> None:
+    Args:
+        kube: creates the Events.
+        controller: who reports them.
+    """
+
+    def __init__(self, kube: Kube, *, controller: str = CONTROLLER) -> None:
         self._kube = kube
+        self._controller = controller
 
     async def record(self, events: Sequence[EventNote]) -> None:
         """Create the Events in order; one that exists already is left as it is.
@@ -39,13 +45,13 @@ class KubeEventLog:
         """
         for event in events:
             try:
-                await self._kube.create(_object(event))
+                await self._kube.create(_object(event, self._controller))
             except TransientError as error:
                 if error.reason not in (Reason.API_CONFLICT, Reason.API_REJECTED):
                     raise
 
 
-def _object(event: EventNote) -> Object:
+def _object(event: EventNote, controller: str) -> Object:
     ref = event.regarding
     identity = "\0".join((str(ref), event.uid, event.type, event.reason, event.action, event.note, repr(event.at)))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -55,8 +61,8 @@ def _object(event: EventNote) -> Object:
         "kind": "Event",
         "metadata": {"name": f"{shorten(ref.name, _NAME_MAX - 17)}.{digest}", "namespace": namespace},
         "eventTime": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "reportingController": CONTROLLER,
-        "reportingInstance": INSTANCE,
+        "reportingController": controller,
+        "reportingInstance": INSTANCE if controller == CONTROLLER else controller,
         "type": event.type,
         "reason": event.reason[:_REASON_MAX],
         "action": event.action[:_REASON_MAX],
