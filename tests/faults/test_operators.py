@@ -6,12 +6,11 @@ import asyncio
 import dataclasses
 import json
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import structlog
 from faults.points import WAIT_SECONDS
 from faults.test_servers_lost import killed
@@ -20,21 +19,15 @@ from structlog.testing import LogCapture
 
 from support.cluster import get, kubectl
 from support.cut import wire
-from support.nats import NatsServer, nats_server
 from support.operators import operator
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.feed import KubeFeed
 from windlass.adapters.kube.kubeconfig import read
-from windlass.adapters.nats.connection import NatsConnection, connected
-from windlass.adapters.nats.entities import BucketEntities, ensure_bucket
 from windlass.devstack.stack import Stack
-from windlass.domain.errors import TransientError
 from windlass.framework import Event, Failure, FrameworkMetrics, ObjectInformer
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "operators"
-MAIN = EXAMPLES / "tenant-namespaces" / "main.py"
-ROUTES = EXAMPLES / "nats-routes" / "main.py"
+MAIN = Path(__file__).parents[2] / "examples" / "operators" / "tenant-namespaces" / "main.py"
 TENANTS = [f"fault-{number}" for number in range(10)]
 
 
@@ -146,65 +139,3 @@ async def test_what_etcd_has_forgotten_is_made_up_for(own_stack: Stack) -> None:
             assert [entry["event"] for entry in logs.entries].count("listed") == 2, "the watch did not simply go on"
             put("changed", "3")
             await eventually(lambda: told(events)[8:] == [("Update", "changed")], WAIT_SECONDS)
-
-
-@pytest.fixture
-def nats(tmp_path: Path) -> Iterator[NatsServer]:
-    with nats_server(tmp_path / "nats") as running:
-        yield running
-
-
-async def write(link: NatsConnection, routes: BucketEntities, key: str, spec: dict[str, Any] | None) -> None:
-    """Put or delete a route, however often it takes."""
-
-    async def written() -> bool:
-        try:
-            await (routes.delete(key) if spec is None else routes.put(key, {"spec": spec}))
-        except TransientError:
-            return False
-        return True
-
-    await eventually(lambda: link.up, WAIT_SECONDS)
-    await eventually(written, WAIT_SECONDS)
-
-
-async def test_both_servers_are_killed_under_a_controller(
-    own_stack: Stack, nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack, namespace = own_stack, "both-lost"
-    kubectl(stack, "create", "namespace", namespace)
-    monkeypatch.setenv("NATS_URL", f"nats://127.0.0.1:{nats.port}")
-    wanted = {f"r{number}": 8000 for number in range(12)}
-
-    def spec(key: str) -> dict[str, Any]:
-        return {"host": f"{key}.example", "namespace": namespace, "port": wanted[key], "selector": {"app": key}}
-
-    def services() -> dict[str, int]:
-        found = get(stack, "services", "-n", namespace)["items"]
-        return {one["metadata"]["name"]: one["spec"]["ports"][0]["port"] for one in found}
-
-    async with connected(nats.access) as link:
-        await ensure_bucket(link, "routes", history=5)
-        routes = BucketEntities(link, "routes")
-        with operator(stack, ROUTES, tmp_path) as process:
-            for key in wanted:
-                await write(link, routes, key, spec(key))
-            # In mid work: some are there.
-            await eventually(services, WAIT_SECONDS)
-            nats.kill()
-            await killed(stack, "kube-apiserver")
-            nats.start()
-            await eventually(lambda: services() == wanted, WAIT_SECONDS)
-
-            nats.kill()
-            nats.start()
-            for key in ("r0", "r1", "r2"):
-                await write(link, routes, key, None)
-                del wanted[key]
-            for key in ("r3", "r4"):
-                wanted[key] = 9000
-                await write(link, routes, key, spec(key))
-            await killed(stack, "kube-apiserver")
-            await eventually(lambda: services() == wanted, WAIT_SECONDS)
-            assert process.process.poll() is None, process.log
-            assert process.stop() == 0, process.log
