@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -18,6 +19,8 @@ NOTE_MAX: Final = 1024
 """Bytes of a note; the API server refuses longer ones (events.k8s.io/v1)."""
 
 _NAME_MAX: Final = 253  # DNS subdomain
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_ILLEGAL: Final = re.compile(r"[^a-z0-9]+")
 _REASON_MAX: Final = 128  # events.k8s.io/v1, for reason and action
 _CLUSTER_EVENTS: Final = "default"  # where Events of cluster-scoped objects live, as with client-go
 
@@ -51,6 +54,13 @@ class KubeEventLog:
                     raise
 
 
+def _readable(name: str) -> str:
+    """Return a name as part of an Event's: what Events are about need not be an object, and may have any name."""
+    if not _SUBDOMAIN.fullmatch(name):
+        name = _ILLEGAL.sub("-", name.lower()).strip("-") or "event"
+    return shorten(name, _NAME_MAX - 17)
+
+
 def _object(event: EventNote, controller: str) -> Object:
     ref = event.regarding
     identity = "\0".join((str(ref), event.uid, event.type, event.reason, event.action, event.note, repr(event.at)))
@@ -59,7 +69,7 @@ def _object(event: EventNote, controller: str) -> Object:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{shorten(ref.name, _NAME_MAX - 17)}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{_readable(ref.name)}.{digest}", "namespace": namespace},
         "eventTime": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "reportingController": controller,
         "reportingInstance": INSTANCE if controller == CONTROLLER else controller,
