@@ -64,7 +64,7 @@ MEASURES: Final = (
     Measure(names=("roles",), module="roles", options={"packages": 20}),
     Measure(names=("drift",), module="drift"),
     Measure(names=("plan_1000x10",), module="plan_1000x10", options={"runs": 15}),
-    Measure(names=("operator",), module="operators", options={"objects": 1000, "samples": 200}),
+    Measure(names=("operator",), module="operators", options={"objects": 1000, "samples": 500}),
     Measure(names=("recovery",), module="recovery", function="upgrading", options={"runs": 10}),
 )
 

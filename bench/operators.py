@@ -8,10 +8,11 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rows import Row
 from usage import memory
@@ -26,46 +27,46 @@ from windlass.ports.operators import Complete
 GROUP: Final = "bench.windlass.dev"
 NAMESPACE: Final = "bench-operators"
 WITHIN: Final = 900.0
+ROUNDS: Final = 2
+"""Bursts of each operator, in turns."""
+
 PROGRAMS: Final = Path(__file__).parent / "programs"
 OURS: Final = (sys.executable, str(PROGRAMS / "framework_operator.py"))
 KOPF: Final = (
     *(sys.executable, "-m", "kopf", "run", "--all-namespaces", "--standalone", "--quiet"),
     str(PROGRAMS / "kopf_operator.py"),
 )
-DEFINITION: Final[Object] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"widgets.{GROUP}"},
-    "spec": {
-        "group": GROUP,
-        "scope": "Namespaced",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            }
-        ],
-    },
-}
+
+
+def _definition(kind: str) -> Object:
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": schema}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
 
 
 class Statuses:
-    """When each object's status showed which value."""
+    """When the status of each object of a kind showed which value."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self.seen: dict[str, int] = {}
         self.at: dict[str, float] = {}
         self._changed = asyncio.Event()
 
     async def follow(self, kube: KubeClient) -> None:
         """Keep up to date until cancelled."""
-        async with aclosing(KubeFeed(kube, f"{GROUP}/v1", "Widget", namespace=NAMESPACE).follow()) as stream:
+        async with aclosing(KubeFeed(kube, f"{GROUP}/v1", self._kind, namespace=NAMESPACE).follow()) as stream:
             async for item in stream:
                 match item:
                     case Complete():
@@ -92,82 +93,107 @@ class Statuses:
         self._changed.set()
 
 
-def _widget(name: str, value: int) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "Widget",
-        "metadata": {"namespace": NAMESPACE, "name": name},
-        "spec": {"value": value},
-    }
+@dataclass
+class Subject:
+    """One operator with the objects of its kind."""
 
+    kind: str
+    kube: KubeClient
+    statuses: Statuses
+    pid: int
+    empty: float = 0.0
+    took: list[float] = field(default_factory=list[float])
+    seconds: float = 0.0
 
-async def _write(kube: KubeClient, name: str, value: int) -> None:
-    ref = ObjectRef(api_version=f"{GROUP}/v1", kind="Widget", namespace=NAMESPACE, name=name)
-    await kube.patch(ref, {"spec": {"value": value}}, kind="merge")
+    async def begin(self, names: Sequence[str]) -> None:
+        """Create one object, look at the memory, create the others."""
+        await self._create("first")
+        await self.statuses.show(["first"], 1)
+        self.empty = memory([self.pid])
+        await asyncio.gather(*(self._create(name) for name in names))
+        await self.statuses.show(names, 1)
+
+    async def burst(self, names: Sequence[str], value: int) -> None:
+        """Change all objects at once."""
+        began = time.monotonic()
+        await asyncio.gather(*(self._write(name, value) for name in names))
+        await self.statuses.show(names, value)
+        self.seconds += time.monotonic() - began
+
+    async def change(self, name: str, value: int) -> None:
+        """Change one object."""
+        sent = time.monotonic()
+        await self._write(name, value)
+        await self.statuses.show([name], value)
+        self.took.append(1000 * (self.statuses.at[name] - sent))
+
+    async def end(self, names: Sequence[str]) -> None:
+        """Delete the objects."""
+        await asyncio.gather(*(self.kube.delete(self._ref(name)) for name in ["first", *names]))
+
+    def figures(self, objects: int) -> list[float]:
+        """Return changes a second, p50 and p99 of one change in milliseconds, and MB for 1,000 objects."""
+        took = sorted(self.took)
+        p99 = took[int(0.99 * (len(took) - 1))]
+        grown = memory([self.pid]) - self.empty
+        return [ROUNDS * objects / self.seconds, statistics.median(took), p99, grown * 1000 / objects]
+
+    def _ref(self, name: str) -> ObjectRef:
+        return ObjectRef(api_version=f"{GROUP}/v1", kind=self.kind, namespace=NAMESPACE, name=name)
+
+    async def _create(self, name: str) -> None:
+        metadata = {"namespace": NAMESPACE, "name": name}
+        await self.kube.create(
+            {"apiVersion": f"{GROUP}/v1", "kind": self.kind, "metadata": metadata, "spec": {"value": 1}}
+        )
+
+    async def _write(self, name: str, value: int) -> None:
+        await self.kube.patch(self._ref(name), {"spec": {"value": value}}, kind="merge")
 
 
 @asynccontextmanager
-async def _running(stack: Stack, folder: Path, command: tuple[str, ...]) -> AsyncGenerator[int]:
-    with (folder / "operator.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            *command, env={**os.environ, "KUBECONFIG": str(stack.kubeconfig)}, stdout=log, stderr=log
-        )
-        try:
-            yield process.pid
-        finally:
-            if process.returncode is None:
-                process.send_signal(signal.SIGTERM)
-                await process.wait()
-
-
-async def _measured(stack: Stack, folder: Path, command: tuple[str, ...], *, objects: int, samples: int) -> list[float]:
-    """Return changes a second, p50 and p99 of one change in milliseconds, and MB for 1,000 objects."""
-    names = [f"w{number}" for number in range(objects)]
-    statuses = Statuses()
-    async with KubeClient.from_kubeconfig(stack.kubeconfig, qps=2000, burst=2000) as kube:
-        await KubeDefinitions(kube, field_manager="bench").ensure_created(DEFINITION)
-        await kube.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, field_manager="bench"
-        )
-        following = asyncio.create_task(statuses.follow(kube))
-        try:
-            async with _running(stack, folder, command) as pid:
-                await kube.create(_widget("first", 1))
-                await statuses.show(["first"], 1)
-                empty = memory([pid])
-                await asyncio.gather(*(kube.create(_widget(name, 1)) for name in names))
-                await statuses.show(names, 1)
-                began = time.monotonic()
-                await asyncio.gather(*(_write(kube, name, 2) for name in names))
-                await statuses.show(names, 2)
-                rate = objects / (time.monotonic() - began)
-                took: list[float] = []
-                for number in range(samples):
-                    name = names[number % objects]
-                    sent = time.monotonic()
-                    await _write(kube, name, 3)
-                    await statuses.show([name], 3)
-                    took.append(1000 * (statuses.at[name] - sent))
-                full = memory([pid])
-        finally:
-            following.cancel()
-            await asyncio.wait({following})
-            await asyncio.gather(*(_delete(kube, name) for name in ["first", *names]))
-    took.sort()
-    return [rate, statistics.median(took), took[int(0.99 * (len(took) - 1))], (full - empty) * 1000 / objects]
-
-
-async def _delete(kube: KubeClient, name: str) -> None:
-    await kube.delete(ObjectRef(api_version=f"{GROUP}/v1", kind="Widget", namespace=NAMESPACE, name=name))
+async def _subject(
+    stack: Stack, folder: Path, kube: KubeClient, kind: str, command: tuple[str, ...]
+) -> AsyncGenerator[Subject]:
+    await KubeDefinitions(kube, field_manager="bench").ensure_created(_definition(kind))
+    statuses = Statuses(kind)
+    following = asyncio.create_task(statuses.follow(kube))
+    env = {**os.environ, "KUBECONFIG": str(stack.kubeconfig), "BENCH_KIND": kind}
+    with (folder / f"{kind.lower()}.log").open("ab") as log:
+        process = await asyncio.create_subprocess_exec(*command, env=env, stdout=log, stderr=log)
+    try:
+        yield Subject(kind, kube, statuses, process.pid)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            await process.wait()
+        following.cancel()
+        await asyncio.wait({following})
 
 
 async def measure(stack: Stack, folder: Path, *, objects: int, samples: int) -> list[Row]:
-    """Measure ours, then kopf, on the same kind, the same objects and the same writes."""
-    found: list[Any] = []
-    for name, command in (("ours", OURS), ("kopf", KOPF)):
-        place = folder / name
-        place.mkdir()
-        found.append(await _measured(stack, place, command, objects=objects, samples=samples))
+    """Measure both on the same work, in turns: what else the machine does meets both alike."""
+    names = [f"w{number}" for number in range(objects)]
+    async with KubeClient.from_kubeconfig(stack.kubeconfig, qps=2000, burst=2000) as kube:
+        await kube.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, field_manager="bench"
+        )
+        async with (
+            _subject(stack, folder, kube, "Widget", OURS) as ours,
+            _subject(stack, folder, kube, "Gadget", KOPF) as kopf,
+        ):
+            both = (ours, kopf)
+            for one in both:
+                await one.begin(names)
+            for number in range(ROUNDS):
+                for one in both:
+                    await one.burst(names, 2 + number)
+            for number in range(samples):
+                for one in both:
+                    await one.change(names[number % objects], 2 + ROUNDS + number // objects)
+            found = [one.figures(objects) for one in both]
+            for one in both:
+                await one.end(names)
     metrics = (("changes", "1/s", objects), ("p50", "ms", samples), ("p99", "ms", samples), ("rss_1000", "MB", 1))
     return [
         Row(name="operator", metric=metric, unit=unit, value=ours, n=n, peer="kopf", peer_value=theirs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import structlog
@@ -42,7 +43,7 @@ async def main() -> None:
             kube,
             name="bench-operator",
             api_version="bench.windlass.dev/v1",
-            kind="Widget",
+            kind=os.environ["BENCH_KIND"],
             resource_sets=sets,
             keep_finalizers=False,
         ).boot()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import kopf
 
+PLURAL = f"{os.environ['BENCH_KIND'].lower()}s"
 
-@kopf.on.create("bench.windlass.dev", "v1", "widgets")
-@kopf.on.update("bench.windlass.dev", "v1", "widgets")
+
+@kopf.on.create("bench.windlass.dev", "v1", PLURAL)
+@kopf.on.update("bench.windlass.dev", "v1", PLURAL)
 async def seen(spec: kopf.Spec, patch: kopf.Patch, **_: Any) -> None:
     """Write to status what is in spec."""
     patch.status["seen"] = spec["value"]

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from support.cluster import get, kubectl
-from support.operators import operator
+from support.operators import as_account, operator
 from support.waiting import eventually
 from windlass.cli.operator import app
 from windlass.devstack.stack import Stack
@@ -32,10 +32,12 @@ async def test_an_operator_on_the_framework(stack: Stack, tmp_path: Path, name: 
     assert done.exit_code == 0, done.output
     folder = tmp_path / name
     assert sorted(file.name for file in folder.iterdir()) == [
-        "README.md", "crd.yaml", "example.yaml", "main.py", "resources.py",
+        "README.md", "crd.yaml", "example.yaml", "main.py", "rbac.yaml", "resources.py",
     ]  # fmt: skip
     plural = f"{name.replace('-', '')}s.example.dev"
-    with operator(stack, folder / "main.py", tmp_path) as process:
+    kubectl(stack, "apply", "-f", str(folder / "rbac.yaml"))
+    account = as_account(stack, name, tmp_path)
+    with operator(stack, folder / "main.py", tmp_path, kubeconfig=account) as process:
 
         def applied() -> bool:
             assert process.process.poll() is None, process.log
@@ -54,3 +56,5 @@ async def test_an_operator_on_the_framework(stack: Stack, tmp_path: Path, name: 
         kubectl(stack, "delete", "-f", str(folder / "example.yaml"), "--timeout=60s")
         assert config_map not in kubectl(stack, "get", "configmap", "-o", "name")
         assert process.stop() == 0, process.log
+        assert "warning" not in process.log
+    kubectl(stack, "delete", "-f", str(folder / "rbac.yaml"))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from support.cluster import get, kubectl
 from support.nats import NatsServer, nats_server
-from support.operators import operator
+from support.operators import as_account, operator
 from support.waiting import eventually
 from windlass.adapters.nats.connection import connected
 from windlass.adapters.nats.entities import BucketEntities, ensure_bucket
@@ -37,14 +37,16 @@ async def test_a_controller_over_nats(
     assert done.exit_code == 0, done.output
     folder = tmp_path / name
     assert sorted(file.name for file in folder.iterdir()) == [
-        "README.md", "controller.py", "example.json", "main.py", "put.py",
+        "README.md", "controller.py", "example.json", "main.py", "put.py", "rbac.yaml",
     ]  # fmt: skip
     singular = name.replace("-", "")
     config_map = f"example-{singular}"
     async with connected(server.access) as connection:
         await ensure_bucket(connection, f"{singular}s")
         entities = BucketEntities(connection, f"{singular}s")
-        with operator(stack, folder / "main.py", tmp_path) as process:
+        kubectl(stack, "apply", "-f", str(folder / "rbac.yaml"))
+        account = as_account(stack, name, tmp_path)
+        with operator(stack, folder / "main.py", tmp_path, kubeconfig=account) as process:
             with operator(stack, folder / "put.py", tmp_path, "example", str(folder / "example.json")) as put:
                 assert put.process.wait(WITHIN) == 0, put.log
             await eventually(lambda: get(stack, "configmap", config_map)["data"] == {"message": "hello"}, WITHIN)
@@ -55,3 +57,7 @@ async def test_a_controller_over_nats(
             await entities.delete("example")
             await eventually(lambda: config_map not in kubectl(stack, "get", "configmap", "-o", "name"), WITHIN)
             assert process.stop() == 0, process.log
+            assert "warning" not in process.log
+        kubectl(stack, "delete", "-f", str(folder / "rbac.yaml"))
+    reported = {event["reportingComponent"] for event in get(stack, "events")["items"] if event["reason"] == "Synced"}
+    assert name in reported

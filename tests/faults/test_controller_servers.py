@@ -117,6 +117,7 @@ async def test_both_servers_are_killed_in_the_middle_of_work(
 
             await eventually(arrived, WITHIN, every=0.5)
             assert not task.done()
+            assert not [item for item in objects if "managedFields" in (item.document or {})["metadata"]]
             stop.set()
             await asyncio.wait_for(task, WITHIN)
     kubectl(own_stack, "delete", "namespace", namespace, "--wait=false")

@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import yaml
+
+from support.cluster import kubectl
 from windlass.devstack.stack import Stack
 
 
@@ -33,6 +36,16 @@ class OperatorProcess:
         """Ask it to stop; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
+
+
+def as_account(stack: Stack, account: str, folder: Path) -> Path:
+    """Return a kubeconfig of a service account in the namespace ``default``."""
+    token = kubectl(stack, "create", "token", account, "--duration=1h").strip()
+    config = yaml.safe_load(stack.kubeconfig.read_text())
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path = folder / f"{account}.kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
 
 
 @contextmanager

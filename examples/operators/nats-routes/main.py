@@ -39,7 +39,7 @@ async def main() -> None:
             secondary_informers=[services, config_maps],
             secondaries=[status],
             external=[records] if records else [],
-            events=event_log(kube),
+            events=event_log(kube, NAME),
             clock=WallClock(),
         )
         routes = Routes(runtime, kube, primary=primary, status=status, records=records)

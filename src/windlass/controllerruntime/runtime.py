@@ -39,6 +39,8 @@ from windlass.ports.kube import Kube, ObjectRef
 CLIENTS_MAX: Final = 4
 """Secondary, and tertiary, entity clients of one controller (contract: NewControllerRuntime)."""
 
+STOP_SECONDS: Final = 15.0
+
 ENTITY_API_VERSION: Final = "nats.io/v1"
 """apiVersion under which Events name a primary: Kubernetes has no such kind, people read it."""
 
@@ -70,7 +72,8 @@ class ControllerRuntime:
         clock: time of Events; needed with ``events``.
         limiter: waits of retries; client-go's default when None.
         sync_timeout: seconds until a start without complete pictures is given up.
-        stop_timeout: seconds for keys that are being worked on at a stop; what is not done by then is cancelled.
+        stop_timeout: seconds for keys that are being worked on at a stop; what is not done by then is cancelled. The
+            default leaves of a pod's 30 s what `IController.clean` and the last Events take.
         monotonic: seconds for the work queue.
         metrics: where the work queue is measured; prometheus_client's default registry when None.
 
@@ -96,7 +99,7 @@ class ControllerRuntime:
         clock: Clock | None = None,
         limiter: RateLimiter[str] | None = None,
         sync_timeout: float = 60.0,
-        stop_timeout: float = 30.0,
+        stop_timeout: float = STOP_SECONDS,
         monotonic: Callable[[], float] = time.monotonic,
         metrics: QueueMetrics | None = None,
     ) -> None:

@@ -46,9 +46,9 @@ def informer(kube: Kube, api_version: str, kind: str, *, namespace: str = "", la
     return Informer(KubeObjects(kube, api_version, kind, namespace=namespace, label_selector=label_selector))
 
 
-def event_log(kube: Kube) -> EventLog:
-    """Return where Events go."""
-    return KubeEventLog(kube)
+def event_log(kube: Kube, name: str) -> EventLog:
+    """Return where the Events of the controller ``name`` go."""
+    return KubeEventLog(kube, controller=name)
 
 
 class WallClock:

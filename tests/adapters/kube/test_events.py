@@ -57,6 +57,15 @@ async def test_a_long_note_is_cut_at_what_the_server_takes(kube: KubeClient, nam
     assert event["note"].startswith("ää")
 
 
+@pytest.mark.parametrize("name", ["shop/eu", "A_b=c", "a.-b", "=", "a..b", "k" * 1000])
+async def test_what_is_no_object_may_have_any_name(kube: KubeClient, namespace: str, name: str) -> None:
+    ref = ObjectRef(api_version="nats.io/v1", kind="Route", namespace=namespace, name=name)
+    await KubeEventLog(kube, controller="routes").record([note(namespace, regarding=ref, uid="")])
+    (event,) = await recorded(kube, namespace)
+    assert event["regarding"]["name"] == name
+    assert event["reportingController"] == "routes"
+
+
 async def test_a_long_name_still_makes_a_valid_event(kube: KubeClient, namespace: str) -> None:
     where = ObjectRef(api_version="v1", kind="ConfigMap", namespace=namespace, name="x" * 253)
     await KubeEventLog(kube).record([note(namespace, regarding=where)])

@@ -151,6 +151,9 @@ async def test_nobody_answers(unused_tcp_port: int) -> None:
         with pytest.raises(TransientError, match="does not answer") as caught:
             await kube.get(REF)
     assert caught.value.reason is Reason.API_UNAVAILABLE
+    assert f"127.0.0.1:{unused_tcp_port}: " in caught.value.message
+    assert "object at" not in caught.value.message
+    assert "ssl" not in caught.value.message
 
 
 async def test_discovery_is_asked_once_and_once_more_on_a_miss(api: ScriptedApi) -> None:

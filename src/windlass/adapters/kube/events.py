@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -18,15 +19,23 @@ NOTE_MAX: Final = 1024
 """Bytes of a note; the API server refuses longer ones (events.k8s.io/v1)."""
 
 _NAME_MAX: Final = 253  # DNS subdomain
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_ILLEGAL: Final = re.compile(r"[^a-z0-9]+")
 _REASON_MAX: Final = 128  # events.k8s.io/v1, for reason and action
 _CLUSTER_EVENTS: Final = "default"  # where Events of cluster-scoped objects live, as with client-go
 
 
 class KubeEventLog:
-    """`ports.EventLog` over events.k8s.io/v1."""
+    """`ports.EventLog` over events.k8s.io/v1.
 
-    def __init__(self, kube: Kube) -> None:
+    Args:
+        kube: creates the Events.
+        controller: who reports them.
+    """
+
+    def __init__(self, kube: Kube, *, controller: str = CONTROLLER) -> None:
         self._kube = kube
+        self._controller = controller
 
     async def record(self, events: Sequence[EventNote]) -> None:
         """Create the Events in order; one that exists already is left as it is.
@@ -39,13 +48,20 @@ class KubeEventLog:
         """
         for event in events:
             try:
-                await self._kube.create(_object(event))
+                await self._kube.create(_object(event, self._controller))
             except TransientError as error:
                 if error.reason not in (Reason.API_CONFLICT, Reason.API_REJECTED):
                     raise
 
 
-def _object(event: EventNote) -> Object:
+def _readable(name: str) -> str:
+    """Return a name as part of an Event's: what Events are about need not be an object, and may have any name."""
+    if not _SUBDOMAIN.fullmatch(name):
+        name = _ILLEGAL.sub("-", name.lower()).strip("-") or "event"
+    return shorten(name, _NAME_MAX - 17)
+
+
+def _object(event: EventNote, controller: str) -> Object:
     ref = event.regarding
     identity = "\0".join((str(ref), event.uid, event.type, event.reason, event.action, event.note, repr(event.at)))
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -53,10 +69,10 @@ def _object(event: EventNote) -> Object:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"{shorten(ref.name, _NAME_MAX - 17)}.{digest}", "namespace": namespace},
+        "metadata": {"name": f"{_readable(ref.name)}.{digest}", "namespace": namespace},
         "eventTime": datetime.fromtimestamp(event.at, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        "reportingController": CONTROLLER,
-        "reportingInstance": INSTANCE,
+        "reportingController": controller,
+        "reportingInstance": INSTANCE if controller == CONTROLLER else controller,
         "type": event.type,
         "reason": event.reason[:_REASON_MAX],
         "action": event.action[:_REASON_MAX],

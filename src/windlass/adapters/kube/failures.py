@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+import aiohttp
+
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
 STORED_MAX: Final = 1_572_864
@@ -37,7 +39,10 @@ class Call:
 
 def unreachable(call: Call, error: BaseException) -> TransientError:
     """Return the error of a request that got no answer; the exception's own text may hold nothing but addresses."""
-    cause = ": ".join(part for part in (type(error).__name__, str(error)) if part)
+    # aiohttp adds how it would have connected, a Python object among it, to what the system says.
+    connecting = isinstance(error, aiohttp.ClientConnectorError)
+    text = f"{error.host}:{error.port}: {error.os_error}" if connecting else str(error)
+    cause = ": ".join(part for part in (type(error).__name__, text) if part)
     return TransientError(
         Reason.API_UNAVAILABLE,
         f"cannot {call}: the API server does not answer ({cause})",

@@ -12,7 +12,7 @@ from windlass.ports.kube import ListWatch, Object
 
 
 class KubeObjects:
-    """The objects of one kind, selected by namespace and labels.
+    """The objects of one kind, selected by namespace and labels, without ``metadata.managedFields``.
 
     Args:
         kube: lists and watches.
@@ -57,11 +57,12 @@ class KubeObjects:
                     yield Changed(item=self._item(event.object), operation=Operation.PUT)
 
     def _item(self, obj: Object) -> Item:
-        metadata = obj["metadata"]
+        # Who manages which field is half of an object, and nothing that a controller reads.
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
         namespace, name = metadata.get("namespace"), metadata["name"]
         return Item(
             key=f"{namespace}/{name}" if namespace else name,
             version=str(metadata["resourceVersion"]),
             # Items of a list do not say what they are.
-            document={**obj, "apiVersion": self._api_version, "kind": self._kind},
+            document={**obj, "metadata": metadata, "apiVersion": self._api_version, "kind": self._kind},
         )
