@@ -190,5 +190,6 @@ def _ours(error: Exception) -> WindlassError | None:
 def _fail(message: str, hint: str, code: int) -> NoReturn:
     sys.stderr.write(f"windlass: {message}\n")
     if hint:
-        sys.stderr.write(f"  {hint}\n")
+        # Adapters speak to a worker, which goes on by itself; a command has ended.
+        sys.stderr.write(f"  {hint.replace('it is tried again', 'try again')}\n")
     sys.exit(code)
