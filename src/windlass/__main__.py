@@ -1,5 +1,5 @@
 """``python -m windlass``: the command line without its console script."""
 
-from windlass.cli.main import run
+from windlass.cli.main import main
 
-run()
+main()

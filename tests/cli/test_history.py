@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from windlass.cli.history import Entry, Story, gaps, history_document, history_table, merged
+from windlass.cli.history import Entry, Story, gaps, history_document, history_table, merged, with_orders
+from windlass.contracts.objects import OrderRecord
 from windlass.runtime.history import Chronicle
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)
@@ -69,6 +70,24 @@ def test_signals_in_a_row_are_one() -> None:
     signals = [entry(at, "signal", "desired_changed", "", who="watcher") for at in (1, 2, 4, 5)]
     story = merged([*signals, entry(3)])
     assert [(one.kind, one.times) for one in story] == [("signal", 2), ("step", 1), ("signal", 2)]
+
+
+def test_orders_say_what_they_were_about_and_are_told_once() -> None:
+    told = [
+        entry(1, "order", "pause", who="ann", why="audit"),
+        entry(2, "order", "pause", "refused", who="ann", why="audit"),
+        entry(3),
+    ]
+    kept = [
+        OrderRecord(order="pause", detail="before UpgradeRelease", who="ann", why="audit", at=NOW),
+        OrderRecord(order="rollback", detail="to revision 1 (1.0.0)", who="bob", at=NOW - timedelta(days=90)),
+    ]
+    assert [(one.what, one.result, one.who) for one in with_orders(told, kept)] == [
+        ("pause before UpgradeRelease", "done", "ann"),
+        ("pause", "refused", "ann"),
+        ("Load", "done", ""),
+        ("rollback to revision 1 (1.0.0)", "done", "bob"),
+    ]
 
 
 def test_a_condition_comes_after_what_made_it_true_in_the_same_second() -> None:

@@ -207,3 +207,23 @@ def test_version_is_a_flag_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown[0].split() == ["windlass", __version__]
     assert exit_code("version", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["windlass"] == __version__
+
+
+@pytest.mark.parametrize(("loads", "torn"), [("import temporalio.client", False), ("", True)], ids=["temporal", "none"])
+@pytest.mark.parametrize(("word", "code"), [("version", 0), ("nonsense", 2)])
+def test_a_command_that_has_loaded_temporals_library_leaves_at_once(
+    loads: str, word: str, code: int, *, torn: bool
+) -> None:
+    # Threads of that library that answer late have crashed the interpreter while it was taken down.
+    program = f"""
+import atexit, sys
+{loads or "pass"}
+from windlass.cli import main
+atexit.register(print, "torn down")
+sys.argv = ["windlass", {word!r}]
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == code
+    assert ("windlass" in ended.stdout) if code == 0 else ("there is no command 'nonsense'" in ended.stderr)
+    assert ("torn down" in ended.stdout) == torn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from support.registry import PASSWORD, USER, RunningRegistry, registry
 from windlass.adapters.packages.digest import digest_of
 from windlass.cli.main import run
 from windlass.cli.package import app
+from windlass.domain.errors import PermanentError
 
 SCHEMA = "type: object\nproperties: {replicas: {type: integer}}\n"
 
@@ -95,3 +97,47 @@ def test_what_is_no_registry_takes_nothing(tmp_path: Path, capsys: pytest.Captur
     with pytest.raises(SystemExit, match="1"):
         run(["package", "push", str(built), f"{tmp_path}/built"])
     assert "is no OCI registry" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "says"),
+    [
+        (("list", "oci://"), "", "oci:// names no host"),
+        (("list", "/no/such/"), "", "there is no folder /no/such/"),
+        (("list", "https://127.0.0.1:1/x"), "", "something answers there; try again"),
+        (("list", "https://127.0.0.1:1/x", "-u", "ann"), "", "no password on standard input"),
+        (("list", "https://127.0.0.1:1/x", "--password-stdin"), "hush\n", "there is no user"),
+        (("show", "./", "webapp", "--version", "1.x.y"), "", "--version"),
+        (("show", "./", "webapp", "--version", "9"), "", "ask for a version that is there"),
+    ],
+)
+def test_what_cannot_be_is_told_to_a_person(
+    words: tuple[str, ...],
+    stdin: str,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", StringIO(stdin))
+    with pytest.raises(SystemExit) as ended:
+        run(["package", *words])
+    assert ended.value.code in {1, 2}
+    told = capsys.readouterr().err
+    assert says in told
+    assert "it is tried again" not in told
+    assert "spec." not in told
+
+
+def test_an_empty_repository_says_so(tmp_path: Path) -> None:
+    assert invoke("list", f"{tmp_path}/") == f"No packages in {tmp_path}/.\n"
+    assert json.loads(invoke("list", f"{tmp_path}/", "-o", "json")) == []
+
+
+def test_the_limits_of_workers_hold_for_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package(tmp_path, "1.0.0")
+    monkeypatch.setenv("WINDLASS_MAX_PACKAGE_FILES", "2")
+    result = CliRunner().invoke(app, ["show", f"{tmp_path}/", "webapp"])
+    assert isinstance(result.exception, PermanentError)
+    assert "WINDLASS_MAX_PACKAGE_FILES" in result.exception.hint

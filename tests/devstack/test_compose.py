@@ -42,6 +42,21 @@ def test_images_are_pinned_and_servers_watched(compose: dict[str, Any]) -> None:
             assert other in compose["services"]
 
 
+def test_what_ends_is_waited_for_by_what_runs(compose: dict[str, Any]) -> None:
+    """Else `docker compose up --wait` takes the end of a service for a failure, with the profile or without."""
+    services = compose["services"]
+    ending = {name for name, one in services.items() if one.get("restart") != "unless-stopped"}
+    assert ending == {"schema", "namespace"}
+    awaited = {
+        other
+        for one in services.values()
+        if not one.get("profiles")
+        for other, how in one.get("depends_on", {}).items()
+        if how["condition"] == "service_completed_successfully"
+    }
+    assert awaited == ending
+
+
 def test_nothing_is_reachable_from_outside_unless_asked(compose: dict[str, Any]) -> None:
     published = [port for service in compose["services"].values() for port in service.get("ports", [])]
     assert published

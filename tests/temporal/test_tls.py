@@ -169,7 +169,7 @@ async def test_the_doctor_asks_what_is_brought(stack: Stack, brought: dict[str, 
     environ = {**brought, "KUBECONFIG": str(stack.kubeconfig), "WINDLASS_KEYRING_FILE": str(keyring)}
     keyring.chmod(0o600)
     found = {one.subject: one for one in await examine(Context.find(tmp_path, environ))}
-    assert {name: one.level for name, one in found.items() if name != "watcher"} == {
+    assert {name: one.level for name, one in found.items() if name not in {"watcher", "worker"}} == {
         "temporal": Level.OK,
         "search attributes": Level.OK,
         "cluster": Level.OK,

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line (console script)."""
-    from windlass.cli.main import run
+    from windlass.cli.main import main
 
-    run()
+    main()
 
 
 def complete() -> None:
     """Answer kubectl, which completes `kubectl windlass` by this (console script)."""
     import sys
 
-    from windlass.cli.main import COMPLETE, run
+    from windlass.cli.main import COMPLETE, main
 
-    run([COMPLETE, *sys.argv[1:]])
+    main([COMPLETE, *sys.argv[1:]])

@@ -94,7 +94,7 @@ complete -c windlass -f -a '(__windlass)'
 SCRIPTS: Final = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="Your shell.")]) -> None:
+def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="Your shell: bash, zsh or fish.")]) -> None:
     """Print a script that teaches your shell the commands, options, and the names of packages and namespaces."""
     typer.echo(SCRIPTS[shell], nl=False)
 

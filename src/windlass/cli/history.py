@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windlass.adapters.helm.storage import Storage
 from windlass.cli.cluster import Cluster, created
 from windlass.cli.output import first_line, rows
-from windlass.contracts.objects import ORDERS_KEPT, PackageObject
+from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.releases import DEPLOYED, FAILED, SUPERSEDED
 from windlass.ports.helm import ReleaseRef
@@ -85,7 +85,8 @@ async def package_history(place: Cluster, application: PackageObject, oldest: da
     else:
         told = []
         forgotten.append(f"steps and signals: {known.message}")
-    entries += [*told, *_orders(application, told)]
+    kept = (application.status.orders if application.status else None) or []
+    entries += with_orders(told, kept)
     forgotten += _gaps_of_records(application, releases)
     if oldest is not None:
         entries = [one for one in entries if one.at >= oldest]
@@ -147,20 +148,28 @@ def _entry(moment: Moment) -> Entry:
     )
 
 
-def _orders(application: PackageObject, told: Iterable[Entry]) -> list[Entry]:
-    """Return the orders kept in status that Temporal does not know (any more)."""
-    kept = (application.status.orders if application.status else None) or []
-    known = [one for one in told if one.kind == MomentKind.ORDER]
-    found = [
-        Entry(at=one.at, kind=MomentKind.ORDER, what=one.order, result=Outcome.DONE, who=one.who, why=one.why)
-        for one in kept
-    ]
-    return [one for one in found if not any(_same(one, other) for other in known)]
+def with_orders(told: Iterable[Entry], kept: Sequence[OrderRecord]) -> list[Entry]:
+    """Return what Temporal tells, with orders as status words them, and the kept orders that it does not know any more.
+
+    Status says what an order was about: ``pause before UpgradeRelease``.
+    """
+    entries, left = list(told), list(kept)
+    for number, entry in enumerate(entries):
+        record = next((one for one in left if _same(entry, one)), None)
+        if record is not None:
+            left.remove(record)
+            entries[number] = replace(entry, what=record.text)
+    return [*entries, *(_kept(one) for one in left)]
 
 
-def _same(one: Entry, other: Entry) -> bool:
-    alike = (one.what, one.who, one.why) == (other.what, other.who, other.why)
-    return alike and abs(one.at - other.at) <= _SAME_ORDER
+def _kept(order: OrderRecord) -> Entry:
+    return Entry(at=order.at, kind=MomentKind.ORDER, what=order.text, result=Outcome.DONE, who=order.who, why=order.why)
+
+
+def _same(entry: Entry, order: OrderRecord) -> bool:
+    accepted = entry.kind == MomentKind.ORDER and entry.result == Outcome.DONE
+    alike = (entry.what, entry.who, entry.why) == (order.order, order.who, order.why)
+    return accepted and alike and abs(entry.at - order.at) <= _SAME_ORDER
 
 
 def merged(entries: Iterable[Entry]) -> list[Entry]:

@@ -98,6 +98,8 @@ def history(
             return
         if story.entries:
             console().print(history_table(story.entries))
+        else:
+            typer.echo(f"Nothing is known to have happened to {name} in that time.")
         for text in story.forgotten:
             sys.stderr.write(f"not known any more: {text}\n")
 

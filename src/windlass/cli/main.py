@@ -6,6 +6,7 @@ The list of commands is a table of text so that `windlass --help` loads nothing:
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import os
@@ -23,6 +24,8 @@ TELLS_BY_EXIT: Final = frozenset({"diff"})
 """Commands whose exit code 1 is an answer; they fail with `EXIT_UNTOLD`, as diff(1) does."""
 
 DEBUG: Final = "WINDLASS_DEBUG"
+
+_BRIDGE: Final = "temporalio.bridge.temporal_sdk_bridge"
 
 COMPLETE: Final = "__complete"
 """What a shell calls at TAB; see `windlass.cli.completion`."""
@@ -104,6 +107,23 @@ def help_text() -> str:
 def program() -> str:
     """Return how people call this program: `windlass`, or `kubectl windlass`."""
     return _PLUGIN.replace("-", " ") if os.path.basename(sys.argv[0]) == _PLUGIN else "windlass"  # noqa: PTH119 - pathlib takes 20 ms to load
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line as a program does, and end the process.
+
+    Where Temporal's library was loaded, the interpreter is not taken down: a thread of the library that answers late
+    (a request that was given up) would crash it, and the exit code with it.
+    """
+    try:
+        run(arguments)
+    except SystemExit as end:
+        if _BRIDGE not in sys.modules or not isinstance(end.code, int | None):
+            raise
+        with contextlib.suppress(OSError):  # whoever read them has gone
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(end.code or 0)
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
@@ -190,5 +210,6 @@ def _ours(error: Exception) -> WindlassError | None:
 def _fail(message: str, hint: str, code: int) -> NoReturn:
     sys.stderr.write(f"windlass: {message}\n")
     if hint:
-        sys.stderr.write(f"  {hint}\n")
+        # Adapters speak to a worker, which goes on by itself; a command has ended.
+        sys.stderr.write(f"  {hint.replace('it is tried again', 'try again')}\n")
     sys.exit(code)

@@ -70,16 +70,16 @@ def pack(
 def _problems(path: Path) -> list[Problem]:
     import tempfile
 
-    from windlass.adapters.packages.entries import Limits
     from windlass.adapters.packages.lint import Problem
     from windlass.adapters.packages.unpack import unpack
+    from windlass.cli.context import Context
     from windlass.domain.errors import PermanentError
 
     try:
         if path.is_dir():
             return _problems_in(path)
         with tempfile.TemporaryDirectory(prefix="windlass-lint-") as folder:
-            return _problems_in(unpack(path, Path(folder), Limits()))
+            return _problems_in(unpack(path, Path(folder), Context.find().package_limits))
     except PermanentError as error:
         return [Problem(file="", message=error.message, hint=error.hint)]
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
@@ -12,12 +13,25 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.definitions_age import outdated
 from windlass.devstack.doctor import Finding, Level
 from windlass.domain.errors import WindlassError
-from windlass.domain.ids import API_VERSION, MODULE_NAMESPACE, Kind, lease_name
+from windlass.domain.ids import (
+    API_VERSION,
+    INSTALLATION_LABEL,
+    MEMBER_LABEL,
+    MODULE_NAMESPACE,
+    Kind,
+    lease_name,
+)
 from windlass.ports.kube import ObjectRef
 from windlass.temporal import search_attributes
 
 if TYPE_CHECKING:
     from windlass.cli.context import Context
+
+_LEASES = "coordination.k8s.io/v1"
+
+_SILENT = timedelta(minutes=1)
+"""After which a Lease that was not renewed is taken for that of a dead process; four times as long as the longest one
+lasts, since clocks differ."""
 
 CRDS = "install the definitions: `kubectl apply --server-side -k deploy`, or the files of deploy/crds"
 
@@ -83,15 +97,37 @@ async def _cluster(context: Context) -> AsyncIterator[Finding]:
                 yield Finding("definitions", Level.PROBLEM, f"older than this windlass: {'; '.join(older)}", CRDS)
             else:
                 yield Finding("definitions", Level.OK, ", ".join(kinds))
-            lease = lease_name(context.installation, "watcher")
-            ref = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=MODULE_NAMESPACE, name=lease)
-            found = await kube.get(ref)
-            spec = cast("dict[str, Any]", (found or {}).get("spec") or {})
-            holder = str(spec.get("holderIdentity") or "")
-            if holder:
-                yield Finding("watcher", Level.OK, f"{holder} holds the Lease of installation {context.installation}")
-            else:
-                text = f"nobody watches for installation {context.installation}"
-                yield Finding("watcher", Level.NOTE, text, "windlass worker --role all")
+            async for finding in _processes(kube, context.installation):
+                yield finding
     except WindlassError as error:
         yield Finding("cluster", Level.PROBLEM, error.message, error.hint)
+
+
+async def _processes(kube: KubeClient, installation: str) -> AsyncIterator[Finding]:
+    """Look for those who hold Leases; one that was not renewed for long is of a process that was killed."""
+    name = lease_name(installation, "watcher")
+    watcher = await kube.get(ObjectRef(api_version=_LEASES, kind="Lease", namespace=MODULE_NAMESPACE, name=name))
+    holder = _holder(watcher) if watcher else ""
+    if holder:
+        yield Finding("watcher", Level.OK, f"{holder} holds the Lease of installation {installation}")
+    else:
+        text = f"nobody watches for installation {installation}: changes of objects wait"
+        yield Finding("watcher", Level.NOTE, text, "windlass worker --role all, or windlass watcher")
+    labels = {INSTALLATION_LABEL: installation, MEMBER_LABEL: "worker"}
+    selector = ",".join(f"{label}={value}" for label, value in labels.items())
+    found = await kube.list(_LEASES, "Lease", namespace=MODULE_NAMESPACE, label_selector=selector)
+    living = sorted(term.partition("/")[0] for one in found.items if (term := _holder(one)))
+    if living:
+        yield Finding("worker", Level.OK, f"{len(living)} of installation {installation}: {', '.join(living)}")
+    else:
+        text = f"no worker lives for installation {installation}: lifecycles stand still"
+        yield Finding("worker", Level.NOTE, text, "windlass worker --role all")
+
+
+def _holder(lease: dict[str, Any]) -> str:
+    """Return who holds a Lease; empty if nobody does, or has not renewed it for long."""
+    spec = cast("dict[str, Any]", lease.get("spec") or {})
+    renewed = spec.get("renewTime")
+    if not renewed or datetime.now(UTC) - datetime.fromisoformat(renewed) > _SILENT:
+        return ""
+    return str(spec.get("holderIdentity") or "")

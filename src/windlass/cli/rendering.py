@@ -71,7 +71,7 @@ async def rendered(
     digest_key = place.context.keyring.digest_key
     records = RecordStore(place.kube, digest_key)
     with tempfile.TemporaryDirectory(prefix="windlass-render-") as folder:
-        packages = PackageStore(Path(folder) / "packages")
+        packages = PackageStore(Path(folder) / "packages", place.context.package_limits, place.context.fetch_limits)
         contents = Contents(place.kube, packages, records, digest_key)
         record = (await contents.state(key, application.metadata.uid, None)).record
         artifact = await _pinned(place, packages, source, record)

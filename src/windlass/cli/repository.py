@@ -67,7 +67,8 @@ async def repository_at(where: str, reach: Reach) -> Repository:
     """Return the repository that a command names.
 
     Raises:
-        PermanentError: PACKAGE_NOT_FOUND, there is no such object; UNAUTHORIZED, Docker's configuration is broken.
+        PermanentError: REPOSITORY_NOT_FOUND, there is no such object or folder; VALIDATION_FAILED, it is no address;
+            UNAUTHORIZED, half a login was given, or Docker's configuration is broken.
         TransientError: the cluster does not answer.
     """
     scheme, separator, rest = where.partition("://")
@@ -82,6 +83,13 @@ async def repository_at(where: str, reach: Reach) -> Repository:
         raise PermanentError(
             Reason.VALIDATION_FAILED, f"{scheme}:// is no repository", hint="write oci:// or https://", actor=Actor.USER
         )
+    if not rest.partition("/")[0]:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"{where} names no host",
+            hint=f"write {scheme}://HOST/PATH",
+            actor=Actor.USER,
+        )
     authorities = reach.ca_file.read_bytes() if reach.ca_file else b""
     access = Access(login=_login(rest.partition("/")[0], reach), authorities=authorities)
     spec = {"kind": kind, kind: {"url": where, "insecure": reach.insecure}}
@@ -91,6 +99,13 @@ async def repository_at(where: str, reach: Reach) -> Repository:
 def _folder(where: str) -> Repository:
     from windlass.ports.packages import Repository
 
+    if not Path(where).is_dir():
+        raise PermanentError(
+            Reason.REPOSITORY_NOT_FOUND,
+            f"there is no folder {where}",
+            hint="name a folder that holds packages, an address, or a PackageRepository in the cluster",
+            actor=Actor.USER,
+        )
     return Repository(name=where, spec={"kind": "file", "file": {"path": str(Path(where).absolute())}})
 
 
@@ -116,6 +131,14 @@ def _login(host: str, reach: Reach) -> Login | None:
 
     if reach.username or reach.password_stdin:
         password = sys.stdin.readline().rstrip("\r\n") if reach.password_stdin else ""
+        if not (reach.username and password):
+            missing = "password on standard input" if reach.username else "user"
+            raise PermanentError(
+                Reason.UNAUTHORIZED,
+                f"a login for {host} needs user and password: there is no {missing}",
+                hint="give both --username and --password-stdin: `echo PASSWORD | windlass package ...`",
+                actor=Actor.USER,
+            )
         return Login(username=reach.username, password=password)
     file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
     try:

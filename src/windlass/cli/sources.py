@@ -49,6 +49,9 @@ def list_(
     if output in {Output.JSON, Output.YAML}:
         emit(found, output)
         return
+    if not found:
+        typer.echo(f"No packages in {where}.")
+        return
     lines = [[one["name"], one["version"], str(one["versions"])] for one in found]
     console().print(rows(["PACKAGE", "NEWEST", "VERSIONS"], lines))
 
@@ -159,7 +162,7 @@ def pull(
 
 @reaching
 def push(
-    path: Annotated[Path, typer.Argument(help="A package's folder or archive.", show_default=False)],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A package's folder or archive.", show_default=False)],
     where: Where,
     *,
     reach: Reach,
@@ -190,14 +193,22 @@ def push(
 @asynccontextmanager
 async def _store() -> AsyncGenerator[PackageStore]:
     from windlass.adapters.packages.store import PackageStore
+    from windlass.cli.context import Context
 
+    context = Context.find()
     with tempfile.TemporaryDirectory(prefix="windlass-package-") as folder:
-        yield PackageStore(Path(folder))
+        yield PackageStore(Path(folder), context.package_limits, context.fetch_limits)
 
 
 async def _fetched(store: PackageStore, where: str, package: str, version: str, reach: Reach) -> tuple[Artifact, Path]:
     from windlass.domain.package import Source
+    from windlass.domain.versions import VersionRangeError
+    from windlass.domain.wanted import Wanted
 
+    try:
+        Wanted.parse(version)
+    except VersionRangeError as error:
+        raise typer.BadParameter(str(error), param_hint="--version") from None
     repository = await repository_at(where, reach)
     artifact = await store.resolve(repository, Source(repository=repository.name, package=package, version=version))
     return artifact, await store.ensure(repository, artifact)

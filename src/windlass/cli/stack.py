@@ -199,7 +199,8 @@ def doctor(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
         console().print(findings_table(findings))
     problems = [finding.subject for finding in findings if finding.level is Level.PROBLEM]
     if output is Form.TABLE:
-        typer.echo(f"\nto be solved: {', '.join(problems)}" if problems else "\nall good: windlass up")
+        good = "all good" if context.brings_servers else "all good: windlass up"
+        typer.echo(f"\nto be solved: {', '.join(problems)}" if problems else f"\n{good}")
     if problems:
         raise typer.Exit(1)
 

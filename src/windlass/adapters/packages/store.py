@@ -246,7 +246,7 @@ async def _found(place: PackageSource, repository: Repository, source: Source, w
     raise TransientError(
         Reason.PACKAGE_NOT_FOUND,
         f"repository {repository.name} has no {source.package} {source.version}; {told}",
-        hint="mend spec.package, or publish the version",
+        hint="ask for a version that is there, or publish this one",
     )
 
 

@@ -264,10 +264,15 @@ class Transport:
                 hint="it is tried again",
             )
         detail = f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+        hint = "see whether the address is right and something answers there; it is tried again"
+        if isinstance(error, aiohttp.ClientSSLError):
+            hint = (
+                "if it speaks plain HTTP, say so: `insecure: true` beside the address, or --insecure; it is tried again"
+            )
         return TransientError(
             Reason.DOWNLOAD_FAILED,
             f"{self.where}: {_shown(url)} cannot be reached ({type(error).__name__}{detail})",
-            hint="it is tried again",
+            hint=hint,
         )
 
     def _too_large(self, url: URL, limit: int) -> None:
