@@ -52,9 +52,9 @@ class ShardServer:
         self._metrics = metrics
         self._client = client
         self._settings = settings
-        watches = hook_watches(adapters, client, settings)
-        self._activities = activities(adapters, watches, settings, keyring)
-        self._services = (*services(adapters, client, settings, keyring), watches)
+        self._watches = hook_watches(adapters, client, settings)
+        self._activities = activities(adapters, self._watches, settings, keyring)
+        self._services = (*services(adapters, client, settings, keyring), self._watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:
@@ -74,6 +74,7 @@ class ShardServer:
                 await _told(notice, running, fence)
             except asyncio.CancelledError:
                 fence.close()
+                self._watches.lost(served)
                 raise
             finally:
                 await _ended(worker, running)

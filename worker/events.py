@@ -160,6 +160,12 @@ class HookWatchService:
             await asyncio.gather(restoring, return_exceptions=True)
             await asyncio.gather(*(self.close(key) for key in list(self._open) if shard.serves(key)))
 
+    def lost(self, shard: Shard) -> None:
+        """Leave the hooks of ``shard`` alone from now on: its Lease is lost, and `serving` ends later."""
+        for key, opened in self._open.items():
+            if shard.serves(key):
+                opened.watch.abandon()
+
     async def _restore_all(self, shard: Shard) -> None:
         """Open the watches that stand in the records; those that cannot be opened are tried again.
 

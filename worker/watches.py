@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -110,8 +111,7 @@ class OpenWatch:
     async def close(self) -> None:
         """Stop following; what waits is dropped, and what has begun ahead is ended."""
         self._quiet = True
-        for task in self._ahead:
-            task.cancel()
+        self.abandon()
         await asyncio.gather(*self._ahead, return_exceptions=True)
         await self._informers.close()
         await asyncio.gather(*(view.close() for view in self._views.values()))
@@ -223,6 +223,12 @@ class OpenWatch:
         self._held = max(self._held, since)
         for box in self._boxes.values():
             box.begin = None
+
+    def abandon(self) -> None:
+        """Begin nothing ahead any more, and end what has begun: the package is another process's now, or soon."""
+        self.hold(since=math.inf)
+        for task in self._ahead:
+            task.cancel()
 
     # -- what runs ask -------------------------------------------------------------------------------------------------
 

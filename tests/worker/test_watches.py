@@ -130,6 +130,16 @@ async def test_closing_ends_what_has_begun_ahead(opened: Opened) -> None:
     assert opened.ended == opened.begun != []
 
 
+async def test_a_lost_package_is_left_alone_at_once_and_for_good(opened: Opened) -> None:
+    opened.watch.allow("main", opened.begin, since=1.0)
+    await opened.news("a")
+    opened.watch.abandon()
+    await eventually(lambda: opened.ended == opened.begun != [])
+    opened.handled()
+    opened.watch.allow("main", opened.begin, since=5.0)
+    assert (await opened.news("b")).run == ""
+
+
 async def test_leave_for_a_queue_that_is_not_there_is_nothing(opened: Opened) -> None:
     opened.watch.allow("other", opened.begin, since=1.0)
     assert (await opened.news("a")).run == ""
