@@ -10,15 +10,15 @@ import sys
 import time
 
 _KILLED = (
-    "windlass: process {parent} was frozen or hung until the end of its Lease was near ({what}). It was killed, since "
-    "another one goes on: start it again, nothing is lost\n"
+    "windlass: process {parent} was frozen or hung until the end of its Lease was near ({what}). It was killed, so "
+    "that another one can go on: start it again, nothing is lost\n"
 )
 
 _INIT = 1
 """The first process of a container, which the kernel lets nobody kill from inside."""
 _BEREFT = (
     "windlass: the worker was frozen or hung until the end of its Lease was near ({what}). What it had started was "
-    "killed, since another worker goes on\n"
+    "killed, so that another worker can go on\n"
 )
 
 
