@@ -131,6 +131,22 @@ def test_the_version_that_runs_and_the_one_that_is_wanted(running: str | None, s
     assert version_text(application({"version": running} if running else {})) == shown
 
 
+@pytest.mark.parametrize(
+    ("wanted", "phase", "shown"),
+    [
+        ("^1.0", "Running", "1.1.0"),
+        ("^1.0", "Upgrading", "1.1.0→^1.0"),
+        ("^2.0", "Running", "1.1.0→^2.0"),
+        ("1.1.0", "Upgrading", "1.1.0"),
+        (f"1.1.0@sha256:{'a' * 64}", "Running", "1.1.0"),
+    ],
+)
+def test_a_version_that_the_range_admits_stands(wanted: str, phase: str, shown: str) -> None:
+    package = application({"version": "1.1.0", "phase": phase})
+    package.spec.package.version = wanted
+    assert version_text(package) == shown
+
+
 def test_progress_stands_beside_the_reason() -> None:
     status = {**FAILED, "progress": {"completed": 1, "remaining": 2}}
     assert "ValidationFailed (1/3 ready)" in listed(application(status))[1]

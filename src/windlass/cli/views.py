@@ -10,6 +10,7 @@ from windlass.cli.cluster import Object, condition, created, event_time
 from windlass.cli.output import age, coloured, first_line, rows
 from windlass.cli.target import named
 from windlass.contracts.objects import PackageObject
+from windlass.domain.effects import Phase
 from windlass.domain.policy import Cause
 from windlass.ports.kube import ObjectRef
 
@@ -64,10 +65,23 @@ def _line(package: PackageObject, *, wide: bool, namespaces: bool) -> list[str |
 
 
 def version_text(package: PackageObject) -> str:
-    """Return the version that runs and, if another one is wanted, an arrow to that."""
+    """Return the version that runs and, if another one is wanted or on its way, an arrow to what the object says."""
     running = (package.status.version if package.status else None) or ""
     wanted = package.spec.package.version
-    return running if running == wanted else f"{running}→{wanted}"
+    upgrading = package.status is not None and package.status.phase == Phase.UPGRADING
+    stands = running == wanted or (running and not upgrading and _answers(wanted, running))
+    return running if stands else f"{running}→{wanted}"
+
+
+def _answers(wanted: str, version: str) -> bool:
+    """Say whether ``version`` is what is wanted: exactly, or admitted by the range."""
+    from windlass.domain.versions import VersionRangeError
+    from windlass.domain.wanted import Wanted, choose
+
+    try:
+        return choose(Wanted.parse(wanted), [version]) is not None
+    except VersionRangeError:
+        return False
 
 
 def _reason(package: PackageObject, reason: str) -> str:

@@ -109,6 +109,36 @@ async def test_it_ends_with_a_process_that_is_killed(begin: Begin) -> None:
     await eventually(lambda: gone(watchdog))
 
 
+FIRST = """
+import asyncio, os, subprocess, time
+from windlass.adapters.processes.watchdog import Watchdog
+
+async def main():
+    assert os.getpid() == 1
+    async with Watchdog() as watchdog:
+        child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+        watchdog.promise("lease", time.monotonic() + 1)
+        while child.poll() is None:
+            time.sleep(0.1)  # an event loop that hangs
+        print("child", child.returncode)
+        watchdog.promise("lease", time.monotonic() + 600)
+    print("watchdog", watchdog._process.returncode)
+
+asyncio.run(main())
+"""
+
+
+async def test_of_the_first_process_of_a_container_all_is_killed_that_it_started() -> None:
+    unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+    probe = await asyncio.create_subprocess_exec(*unshare, "true", stderr=PIPE)
+    if await probe.wait() != 0:
+        pytest.skip("this machine does not let us have a process namespace of our own")
+    process = await asyncio.create_subprocess_exec(*unshare, sys.executable, "-c", FIRST, stdout=PIPE, stderr=PIPE)
+    told, warned = await asyncio.wait_for(process.communicate(), SOON)
+    assert told.decode().splitlines() == [f"child {-signal.SIGKILL}", "watchdog 0"], warned.decode()
+    assert "What it had started was killed" in warned.decode()
+
+
 async def test_one_that_somebody_has_ended_is_no_trouble() -> None:
     async with Watchdog() as watchdog:
         assert watchdog._process is not None

@@ -2,7 +2,8 @@
 
 Whoever does something under a Lease has to stop before others may begin, and a process that does not run cannot. What
 it has started (Helm, hooks) runs on meanwhile; killed, it takes all of that along (`leash`, the hooks' guard), and the
-work is taken up as after any other kill.
+work is taken up as after any other kill. The first process of a container cannot be killed from inside: there, all that
+it has started is, and when it goes on it finds its Lease lost.
 """
 
 from __future__ import annotations

@@ -10,8 +10,15 @@ import sys
 import time
 
 _KILLED = (
-    "windlass: process {parent} was frozen or hung until the end of its Lease was near ({what}). It was killed, since "
-    "another one goes on: start it again, nothing is lost\n"
+    "windlass: process {parent} was frozen or hung until the end of its Lease was near ({what}). It was killed, so "
+    "that another one can go on: start it again, nothing is lost\n"
+)
+
+_INIT = 1
+"""The first process of a container, which the kernel lets nobody kill from inside."""
+_BEREFT = (
+    "windlass: the worker was frozen or hung until the end of its Lease was near ({what}). What it had started was "
+    "killed, so that another worker can go on\n"
 )
 
 
@@ -25,6 +32,11 @@ def main() -> None:
         left = max(deadlines[first] - time.monotonic(), 0.0) if first else None
         readable, _, _ = select.select([0], [], [], left)  # what has been told counts before what has not
         if not readable:
+            if parent == _INIT:
+                os.kill(-1, signal.SIGKILL)  # everything in the container but that process and this one
+                sys.stderr.write(_BEREFT.format(what=first))
+                del deadlines[first]
+                continue
             if os.getppid() == parent:
                 os.kill(parent, signal.SIGKILL)
                 sys.stderr.write(_KILLED.format(parent=parent, what=first))
