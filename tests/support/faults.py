@@ -129,6 +129,9 @@ class HoldingProxy:
         try:
             yield self
         finally:
+            for listening in server.sockets:
+                asyncio.get_running_loop().remove_reader(listening.fileno())
+            await asyncio.sleep(0)  # who has just been let in is known to the server now, and not forgotten by its end
             server.close()
             self.release()
             for task in connections:

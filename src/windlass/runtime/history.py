@@ -42,8 +42,8 @@ STEPS: Final[Mapping[str, str]] = {
 }
 """Activities of a package's lifecycle that are worth a line, and the step each performs."""
 
-QUIET: Final = frozenset({"package.observe", "status.write"})
-"""The others: looks and status writes."""
+QUIET: Final = frozenset({"package.observe", "status.write", "hook.hold"})
+"""The others: looks, status writes, and what an order to pause brings with it."""
 
 HOOK: Final = "hook.run"
 EVENT_HOOKS: Final = "hook.run_events"
