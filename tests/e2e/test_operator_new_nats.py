@@ -50,6 +50,10 @@ async def test_a_controller_over_nats(
             with operator(stack, folder / "put.py", tmp_path, "example", str(folder / "example.json")) as put:
                 assert put.process.wait(WITHIN) == 0, put.log
             await eventually(lambda: get(stack, "configmap", config_map)["data"] == {"message": "hello"}, WITHIN)
+            (tmp_path / "null").write_text("null")
+            with operator(stack, folder / "put.py", tmp_path, "example", str(tmp_path / "null")) as put:
+                assert put.process.wait(WITHIN) == 2, put.log
+                assert "no JSON object" in put.log
             await entities.put("example", {"spec": {"message": "changed"}})
             await eventually(lambda: get(stack, "configmap", config_map)["data"] == {"message": "changed"}, WITHIN)
             kubectl(stack, "delete", "configmap", config_map)

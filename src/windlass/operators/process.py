@@ -59,9 +59,9 @@ async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]]) -> int:
         with suppress(asyncio.CancelledError):
             await task
     except WindlassError as error:  # says what is wrong and what to do: a trace would bury it
-        log.error("the operator fails", error=error.message, hint=error.hint)  # noqa: TRY400 - see above
+        log.error("ended by an error", error=error.message, hint=error.hint)  # noqa: TRY400 - see above
         return 1
     except Exception:
-        log.exception("the operator fails")
+        log.exception("ended by an error")
         return 1
     return 0
