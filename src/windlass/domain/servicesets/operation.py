@@ -93,7 +93,7 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
         TemplateNotFoundError: of a desired or stored service.
         DependencyNotDesiredError: a service depends on one that was removed, or never was in the list.
         SeveralServiceSetsError: it is not clear which ServiceSet tells the state.
-        ServiceSetErrors: chains that are missing or do not list a stored template.
+        UpgradePathsError: chains that are missing or do not list a stored template.
         ValueError: there is neither a cluster nor a MultiClusterService.
     """
     key = requisites.object_key
