@@ -211,6 +211,11 @@ def test_failures_above_the_budget_stop_what_has_not_begun() -> None:
     assert begins(within) == [0, 0, 0, 2]
 
 
+def test_a_cluster_that_has_failed_at_its_target_takes_no_time() -> None:
+    made = planned(edge(wanted("a", 1), stored=(there("a", 1, "Failed"),)))
+    assert (made.ends, made.clusters[0].outcome, made.complete) == (None, Outcome.FAILED, False)
+
+
 def test_services_for_many_clusters_and_their_order() -> None:
     base, top = shared("base", wanted("a", 3), zone="a"), shared("top", wanted("b", 2), after=["base"], zone="a")
     edge_ = cluster("edge", zone="a")
