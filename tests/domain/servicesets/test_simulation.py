@@ -156,7 +156,7 @@ def lives(draw: st.DrawFn) -> tuple[World, list[Round]]:
 
 
 @pytest.mark.timeout(900)  # to find the smallest example of a failure takes its time
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(lives())
 def test_a_life(one: tuple[World, list[Round]]) -> None:
     live(*one)
