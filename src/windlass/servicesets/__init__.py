@@ -16,13 +16,13 @@ from windlass.domain.servicesets.errors import (
     ProviderNotFoundError,
     SelectorMissingError,
     ServiceSetError,
-    ServiceSetErrors,
     SeveralServiceSetsError,
     TargetOutsideChainError,
     TemplateInvalidError,
     TemplateMissingError,
     TemplateNotFoundError,
     TemplateNotInChainError,
+    UpgradePathsError,
 )
 from windlass.domain.servicesets.holds import Hold, HoldReason, upgrade_condition
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, object_key, service_key
@@ -100,7 +100,6 @@ __all__ = [
     "ServiceSet",
     "ServiceSetDecision",
     "ServiceSetError",
-    "ServiceSetErrors",
     "ServiceSetOperation",
     "ServiceSpec",
     "ServiceState",
@@ -118,6 +117,7 @@ __all__ = [
     "TemplateMissingError",
     "TemplateNotFoundError",
     "TemplateNotInChainError",
+    "UpgradePathsError",
     "UpgradeStep",
     "Write",
     "build_services_list",

@@ -20,13 +20,13 @@ from windlass.servicesets import (
     Service,
     ServiceSet,
     ServiceSetDecision,
-    ServiceSetErrors,
     ServiceSetOperation,
     ServiceTemplate,
     ServiceTemplateChain,
     ServiceWithValues,
     Snapshot,
     StateManagementProviderConfig,
+    UpgradePathsError,
     build_services_list,
     filter_service_dependencies,
     get_service_set_with_operation,
@@ -212,7 +212,7 @@ class World:
         for name, entry in self.entries().items():
             chain = self.desired[name].template_chain if name in self.desired else ""
             if chain and entry.template not in self.edges.get(chain, {}):
-                return ServiceSetErrors
+                return UpgradePathsError
         return None
 
 

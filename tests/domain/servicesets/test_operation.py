@@ -34,7 +34,7 @@ from windlass.servicesets import (
     Service,
     ServiceSet,
     ServiceSetDecision,
-    ServiceSetErrors,
+    ServiceSetError,
     ServiceSetOperation,
     ServiceState,
     ServiceWithValues,
@@ -42,6 +42,7 @@ from windlass.servicesets import (
     StateManagementProvider,
     TemplateNotFoundError,
     TemplateNotInChainError,
+    UpgradePathsError,
     get_service_set_with_operation,
     object_key,
     resolve_services_to_apply,
@@ -362,9 +363,17 @@ def test_chains_that_are_missing_or_lack_a_stored_template_stop_the_set_and_are_
     services = [stored("a", "1.0.0"), stored("b", "9.0.0"), stored("c", "1.0.0")]
     taken = snapshot(service_set(services), WEB)
     desired = [a(chain="gone"), wanted("b", "1.0.0", chain="web"), wanted("c", "1.0.0", chain="web")]
-    errors = refuse(ServiceSetErrors, taken, *desired).exceptions
+    refused = refuse(UpgradePathsError, taken, *desired)
+    errors = refused.errors
+    assert isinstance(refused, ServiceSetError)
+    assert refused.reason == "ChainNotFound"
+    assert str(refused) == (
+        "ServiceTemplateChain prod/gone of service default/a does not exist; template t-9-0-0 of service default/b"
+        " is not in supportedTemplates of ServiceTemplateChain prod/web (create it in namespace prod, or name another"
+        " chain; name a chain that lists it)"
+    )
     assert [type(error) for error in errors] == [ChainNotFoundError, TemplateNotInChainError]
-    assert refuse(ServiceSetErrors, snapshot(service_set(services[:1])), a(chain="gone")).exceptions[0].chain == (
+    assert refuse(UpgradePathsError, snapshot(service_set(services[:1])), a(chain="gone")).errors[0].chain == (
         "prod",
         "gone",
     )

@@ -61,6 +61,7 @@ class Change:
     template: str
     chain: str
     others: tuple[str, ...]
+    version: str = ""
 
     def happen(self, desired: dict[str, Service]) -> None:
         service = desired.get(self.name, Service(name=self.name))
@@ -69,6 +70,8 @@ class Change:
                 service = service.changed(template=self.template, values=self.chain or "none")
             case "want along":
                 service = service.changed(template=self.template, template_chain=self.chain)
+            case "pin":
+                service = service.changed(version=self.version)
             case "depend":
                 names = [name for name in self.others if name in desired and name < self.name]
                 service = service.changed(depends_on=named(names))
@@ -83,7 +86,7 @@ class Change:
             desired[self.name] = service
 
 
-KINDS = [*["want"] * 5, *["want along"] * 2, *["depend"] * 3, "depend anyhow", "switch", "remove"]
+KINDS = [*["want"] * 5, *["want along"] * 2, "pin", *["depend"] * 3, "depend anyhow", "switch", "remove"]
 
 
 def changes_of(kind: str, name: str) -> st.SearchStrategy[Change]:
@@ -99,6 +102,7 @@ changes = st.builds(
     template=one_template,
     chain=one_chain,
     others=dependencies.map(tuple),
+    version=st.sampled_from(["", "1.0.0", "1.10.0", "pinned"]),
 )
 
 reports = st.fixed_dictionaries({}, optional=dict.fromkeys(SERVICES, st.tuples(states, st.none() | one_template)))
@@ -152,7 +156,7 @@ def lives(draw: st.DrawFn) -> tuple[World, list[Round]]:
 
 
 @pytest.mark.timeout(900)  # to find the smallest example of a failure takes its time
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(lives())
 def test_a_life(one: tuple[World, list[Round]]) -> None:
     live(*one)

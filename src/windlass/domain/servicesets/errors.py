@@ -247,5 +247,17 @@ class PriorityOutOfRangeError(ServiceSetError):
         self.priority = priority
 
 
-class ServiceSetErrors(ExceptionGroup[ServiceSetError]):
-    """Several of them at once: whoever mends the objects sees all that is wrong."""
+class UpgradePathsError(ServiceSetError):
+    """Upgrade paths of stored services cannot be worked out: all that is wrong, so that it can be mended at once.
+
+    Attributes:
+        errors: each of them; reason and actor are those of the first.
+    """
+
+    def __init__(self, errors: Sequence[ServiceSetError]) -> None:
+        first = errors[0]
+        hints = dict.fromkeys(error.hint for error in errors)
+        super().__init__(
+            first.reason, "; ".join(error.message for error in errors), hint="; ".join(hints), actor=first.actor
+        )
+        self.errors = tuple(errors)

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windlass.domain.servicesets.builder import Builder
-from windlass.domain.servicesets.errors import ProviderNotFoundError, SelectorMissingError
 from windlass.domain.servicesets.holds import Hold
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, service_key
 from windlass.domain.servicesets.models import (
     ClusterDeployment,
-    LabelSelector,
     MultiClusterService,
     ServiceSet,
     ServiceSetSpec,
     ServiceSpec,
     ServiceWithValues,
 )
-from windlass.domain.servicesets.provider import state_management_provider_config_from_service_spec
+from windlass.domain.servicesets.provider import provider_of, state_management_provider_config_from_service_spec
 from windlass.domain.servicesets.resolve import build_services_list, resolve_services_to_apply, with_resolved_versions
 from windlass.domain.servicesets.snapshot import Snapshot, key_of
 
@@ -93,12 +91,12 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
         TemplateNotFoundError: of a desired or stored service.
         DependencyNotDesiredError: a service depends on one that was removed, or never was in the list.
         SeveralServiceSetsError: it is not clear which ServiceSet tells the state.
-        ServiceSetErrors: chains that are missing or do not list a stored template.
+        UpgradePathsError: chains that are missing or do not list a stored template.
         ValueError: there is neither a cluster nor a MultiClusterService.
     """
     key = requisites.object_key
     wanted = requisites.service_spec
-    selector = _selector(snapshot, wanted, key)
+    provider = provider_of(snapshot, state_management_provider_config_from_service_spec(wanted).name, key)
     found = next((item for item in snapshot.service_sets if key_of(item) == key), None)
     stored = found or ServiceSet.new(*key)
     resolution = resolve_services_to_apply(
@@ -112,7 +110,7 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
     current = with_resolved_versions(snapshot, stored)
     services = build_services_list(current.spec.services, resolution.services, wanted.services)
     built = (
-        Builder(requisites.cluster_deployment, stored, selector)
+        Builder(requisites.cluster_deployment, stored, provider.spec.selector)
         .with_multi_cluster_service(requisites.multi_cluster_service)
         .with_services_to_deploy(services)
         .build()
@@ -122,16 +120,6 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
     if _same(built.spec, current.spec):
         return ServiceSetDecision(service_set=found, operation=ServiceSetOperation.NONE, holds=resolution.holds)
     return ServiceSetDecision(service_set=built, operation=ServiceSetOperation.UPDATE, holds=resolution.holds)
-
-
-def _selector(snapshot: Snapshot, wanted: ServiceSpec, key: ObjectKey) -> LabelSelector:
-    name = state_management_provider_config_from_service_spec(wanted).name
-    provider = snapshot.providers.get(name)
-    if provider is None:
-        raise ProviderNotFoundError(name, key)
-    if provider.spec.selector is None:
-        raise SelectorMissingError(key, name)
-    return provider.spec.selector
 
 
 def _same(one: ServiceSetSpec, other: ServiceSetSpec) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from windlass.domain.servicesets.errors import PriorityOutOfRangeError
+from windlass.domain.servicesets.errors import PriorityOutOfRangeError, ProviderNotFoundError, SelectorMissingError
+from windlass.domain.servicesets.keys import ObjectKey
 from windlass.domain.servicesets.models import (
     DEFAULT_PROVIDER,
     PRIORITY_MAX,
     PRIORITY_MIN,
     LabelSelector,
     ServiceSpec,
+    StateManagementProvider,
     StateManagementProviderConfig,
 )
+from windlass.domain.servicesets.snapshot import Snapshot
 
 _LEGACY: Final = {
     "syncMode": "sync_mode",
@@ -61,6 +64,21 @@ def _from_deprecated(service_spec: ServiceSpec) -> dict[str, Any]:
     written = service_spec.to_object()
     wires = {"reloader": "reload"}
     return {key: written[wire] for key in _LEGACY if written.get(wire := wires.get(key, key))}
+
+
+def provider_of(snapshot: Snapshot, name: str, service_set: ObjectKey) -> StateManagementProvider:
+    """Return the provider of a ServiceSet.
+
+    Raises:
+        ProviderNotFoundError: there is none of that name.
+        SelectorMissingError: it has no selector, so it would never see the ServiceSet.
+    """
+    provider = snapshot.providers.get(name)
+    if provider is None:
+        raise ProviderNotFoundError(name, service_set)
+    if provider.spec.selector is None:
+        raise SelectorMissingError(service_set, name)
+    return provider
 
 
 def required_labels(selector: LabelSelector, present: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from windlass.domain.servicesets import chains as graph
 from windlass.domain.servicesets.chain_graphs import ChainGraphs
 from windlass.domain.servicesets.chains import ChainGraph, UpgradeStep
 from windlass.domain.servicesets.dependencies import filter_service_dependencies, states_of, stored_of
-from windlass.domain.servicesets.errors import ServiceSetError, ServiceSetErrors
+from windlass.domain.servicesets.errors import ServiceSetError, UpgradePathsError
 from windlass.domain.servicesets.holds import Hold, HoldReason
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, service_key
 from windlass.domain.servicesets.models import (
@@ -161,7 +161,7 @@ def resolve_services_to_apply(
         TemplateNotFoundError: of a desired or stored service.
         DependencyNotDesiredError: a service depends on one that is not in the list.
         SeveralServiceSetsError: it is not clear which ServiceSet tells the state.
-        ServiceSetErrors: chains that are missing or do not list a stored template. Nothing is applied until then.
+        UpgradePathsError: chains that are missing or do not list a stored template. Nothing is applied until then.
     """
     namespace = service_set.metadata.namespace
     desired = resolve_service_versions(snapshot.templates, namespace, desired_services)
@@ -188,7 +188,7 @@ def _chains_of(services: Iterable[Service], namespace: str, chains: Chains) -> d
     work that grows with the square of the chain's length; the hop is the same (a test over any chain).
 
     Raises:
-        ServiceSetErrors: chains that are missing or do not list the template.
+        UpgradePathsError: chains that are missing or do not list the template.
     """
     graphs = ChainGraphs(chains)
     found: dict[ServiceKey, ChainGraph] = {}
@@ -201,7 +201,7 @@ def _chains_of(services: Iterable[Service], namespace: str, chains: Chains) -> d
         except ServiceSetError as error:
             errors.append(error)
     if errors:
-        raise ServiceSetErrors("upgrade paths cannot be worked out", errors)
+        raise UpgradePathsError(errors)
     return found
 
 

@@ -46,7 +46,7 @@ def validate_references(
     """
     found: list[ServiceSetError] = []
     seen: set[ServiceKey] = set()
-    judged: dict[ObjectKey, list[ServiceSetError]] = {}
+    supported: dict[ObjectKey, set[str]] = {}
     for service in services:
         key = service_key(service.namespace, service.name)
         found += _names(key)
@@ -59,10 +59,10 @@ def validate_references(
             if chain is None:
                 found.append(ChainNotFoundError(ObjectKey(namespace, service.template_chain), key))
                 continue
-            if key_of(chain) not in judged:
-                judged[key_of(chain)] = list(validate_chain(chain))
-                found += judged[key_of(chain)]
-            if service.template not in {one.name for one in chain.spec.supported_templates}:
+            if key_of(chain) not in supported:
+                supported[key_of(chain)] = {one.name for one in chain.spec.supported_templates}
+                found += validate_chain(chain)
+            if service.template not in supported[key_of(chain)]:
                 found.append(TemplateNotInChainError(key_of(chain), service.template, key))
     return tuple(found)
 

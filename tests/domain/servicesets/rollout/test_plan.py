@@ -24,7 +24,13 @@ from domain.servicesets.rollout.fleets import (
 )
 
 from windlass.domain.servicesets.keys import object_key
-from windlass.domain.servicesets.models import ClusterDeployment, MultiClusterService, ServiceSet
+from windlass.domain.servicesets.models import (
+    DEFAULT_PROVIDER,
+    ClusterDeployment,
+    MultiClusterService,
+    ServiceSet,
+    StateManagementProvider,
+)
 from windlass.domain.servicesets.rollout.fleet import Fleet
 from windlass.domain.servicesets.rollout.plan import Outcome, Plan, plan
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
@@ -205,6 +211,11 @@ def test_failures_above_the_budget_stop_what_has_not_begun() -> None:
     assert begins(within) == [0, 0, 0, 2]
 
 
+def test_a_cluster_that_has_failed_at_its_target_takes_no_time() -> None:
+    made = planned(edge(wanted("a", 1), stored=(there("a", 1, "Failed"),)))
+    assert (made.ends, made.clusters[0].outcome, made.complete) == (None, Outcome.FAILED, False)
+
+
 def test_services_for_many_clusters_and_their_order() -> None:
     base, top = shared("base", wanted("a", 3), zone="a"), shared("top", wanted("b", 2), after=["base"], zone="a")
     edge_ = cluster("edge", zone="a")
@@ -295,6 +306,35 @@ def test_what_a_shared_service_leaves_behind_is_removed(
     edge_ = cluster("edge", zone="a")
     held = stored_on(object_key("", edge_, shared("mesh")).name, there("a", 1), cluster="edge", owner="mesh")
     assert shown(planned(fleet(edge_, held, shared=owners))) == steps
+
+
+def provider(name: str, **spec: Any) -> StateManagementProvider:
+    return StateManagementProvider.from_object({"metadata": {"name": name}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("providers", "hold"),
+    [
+        ([], ""),
+        ([provider(DEFAULT_PROVIDER, selector={})], ""),
+        ([provider(DEFAULT_PROVIDER, selector={}, suspend=True)],
+         "StateManagementProvider ksm-projectsveltos is suspended (spec.suspend)"),
+        ([provider(DEFAULT_PROVIDER)], "ServiceSet prod/edge cannot be built: the selector of"),
+        ([provider("flux", selector={})], "StateManagementProvider ksm-projectsveltos of ServiceSet prod/edge"),
+    ],
+    ids=["none are given", "ready", "suspended", "without a selector", "another one"],
+)  # fmt: skip
+def test_what_no_provider_delivers_is_held(providers: list[Any], hold: str) -> None:
+    made = planned(fleet(cluster("edge", wanted("a", 1)), *providers))
+    [[told]] = shown(made).values()
+    assert told.startswith(f"held: {hold}" if hold else "1.0.0 0-1")
+
+
+def test_a_priority_out_of_range_holds_too() -> None:
+    document = cluster("edge", wanted("a", 1)).to_object()
+    document["spec"]["serviceSpec"]["priority"] = 0
+    [[told]] = shown(planned(fleet(ClusterDeployment.from_object(document)))).values()
+    assert told.startswith("held: serviceSpec.priority is 0")
 
 
 def test_a_cluster_in_dry_run_keeps_its_own_services_as_they_are() -> None:

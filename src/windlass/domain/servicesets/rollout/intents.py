@@ -27,6 +27,7 @@ from windlass.domain.servicesets.models import (
     ServiceWithValues,
     State,
 )
+from windlass.domain.servicesets.provider import provider_of, state_management_provider_config_from_service_spec
 from windlass.domain.servicesets.rollout.fleet import MANAGEMENT_LABELS, Change, ClusterIntents, Fleet, Intent, Owned
 from windlass.domain.servicesets.rollout.order import Ordered, ordered
 from windlass.domain.servicesets.rollout.policy import selects
@@ -125,6 +126,7 @@ class _Reader:
         dry_run = owner is None and cluster is not None and cluster.spec.dry_run
         desired = _by_key(_wanted(cluster, owner))
         order, problem = self._orders[owner.metadata.name] if owner else _ordered(desired)
+        problem = self._undeliverable(cluster, owner, key) or problem
         places = {one: first + number for number, one in enumerate(order.keys)}
         found: list[Intent] = []
         for one in order.keys:
@@ -142,6 +144,22 @@ class _Reader:
             gone, hold = self._removed(there, [entry for one, entry in stored.items() if one not in desired])
             found, problem = found + gone, problem or hold
         return found, problem
+
+    def _undeliverable(
+        self, cluster: ClusterDeployment | None, owner: MultiClusterService | None, key: ObjectKey
+    ) -> str:
+        """Return why no provider would deliver a ServiceSet; of fleets without providers only what the spec says."""
+        spec = owner or cluster
+        if spec is None:
+            return ""
+        try:
+            name = state_management_provider_config_from_service_spec(spec.spec.service_spec).name
+            if not self._fleet.snapshot.providers:
+                return ""
+            provider = provider_of(self._fleet.snapshot, name, key)
+        except ServiceSetError as error:
+            return str(error)
+        return f"{provider.title} is suspended (spec.suspend)" if provider.spec.suspend else ""
 
     def _intent(
         self,

@@ -90,7 +90,7 @@ class Plan:
 
     Attributes:
         now: when it would begin.
-        ends: when the last step of all would end; None if there is none.
+        ends: when the last cluster ends; None if nothing takes any time.
         complete: whether everything gets to what is desired.
         waves: in order.
         clusters: in the order of waves.
@@ -131,7 +131,8 @@ def plan(
     walk = _Walk(policy, there, now, predictions or Predictions(), approval_wait)
     for wave in waves(policy, targets):
         walk.wave(wave)
-    ends = [one.ends for one in walk.clusters.values() if one.ends is not None]
+    # A cluster that has failed already ends as it begins, without a step.
+    ends = [one.ends for one in walk.clusters.values() if one.ends is not None and one.ends > now]
     return Plan(
         now=now,
         ends=max(ends, default=None),
