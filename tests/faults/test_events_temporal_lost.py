@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from faults.points import WAIT_SECONDS
-from faults.test_servers_lost import killed
+from faults.servers import back, killed
 
 from support.event_hooks import Journal, labelled, named, put, write
 from support.faults import Hold, HoldingProxy
@@ -15,7 +15,6 @@ from support.installation import Installation, installed
 from support.running import packages
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.devstack.state import PartPhase
 from windlass.domain.ids import record_name
 from windlass.ports.kube import ObjectRef
 
@@ -85,12 +84,7 @@ async def test_a_short_run_whose_workflow_task_is_lost_is_not_repeated(
         return await record(installation) != before
 
     await eventually(journalled, every=0.01, what="the run is journalled")
-
-    def back() -> bool:
-        state = own_stack.state.parts["temporal"]
-        return state.pid not in {0, pid} and state.phase is PartPhase.READY
-
-    await eventually(back, WAIT_SECONDS, what="Temporal is back")
+    await back(own_stack, "temporal", pid)
     await told_once(installation, journal)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Sequence
 
 from faults.points import WAIT_SECONDS, Field, Placed, Point
+from faults.servers import killed
 
 from support.installation import condition
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.devstack.state import PartPhase
 
 POINTS = [
     Point(name="before-helm", hook="beforeHelm", activity="hook.run"),
@@ -36,18 +34,6 @@ STEADY = [
 ]
 """Points that last until the test ends them, however slow the machine: a hook that waits for a file to go, and a
 readiness wait for a pod behind a scheduling gate."""
-
-
-async def killed(stack: Stack, part: str) -> None:
-    """Kill a part with -9 and wait until the supervisor has it running again."""
-    pid = stack.pids[part]
-    os.kill(pid, signal.SIGKILL)
-
-    def back() -> bool:
-        state = stack.state.parts[part]
-        return state.pid not in {0, pid} and state.phase is PartPhase.READY
-
-    await eventually(back, WAIT_SECONDS, what=f"{part} is back")
 
 
 async def in_the_middle(field: Field, points: Sequence[Point]) -> None:
