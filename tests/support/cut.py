@@ -26,6 +26,7 @@ class Wire:
         """End every connection and refuse new ones."""
         if self._server is not None:
             self._server.close()
+            self._server.abort_clients()  # who has just come in is in no set yet
             self._server = None
         for writer in tuple(self._open):
             writer.transport.abort()
@@ -33,7 +34,14 @@ class Wire:
             await asyncio.wait(self._tasks)
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        if writer.transport.is_closing():  # cut meanwhile
+            back.transport.abort()
+            return
         self._open |= {writer, back}
         for source, sink in ((reader, back), (there, writer)):
             task = asyncio.create_task(self._pump(source, sink))

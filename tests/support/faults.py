@@ -117,12 +117,16 @@ class HoldingProxy:
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[HoldingProxy]:
         """Serve on a free loopback port."""
-        connections: set[asyncio.Task[None]] = set()
+        connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        ending = False
 
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if ending:
+                writer.transport.abort()
+                return
             task = asyncio.ensure_future(self._serve(reader, writer))
-            connections.add(task)
-            task.add_done_callback(connections.discard)
+            connections[task] = writer
+            task.add_done_callback(connections.pop)
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=self._outside, limit=_HEAD_LIMIT)
         self._port = server.sockets[0].getsockname()[1]
@@ -132,9 +136,11 @@ class HoldingProxy:
             for listening in server.sockets:
                 asyncio.get_running_loop().remove_reader(listening.fileno())
             await asyncio.sleep(0)  # who has just been let in is known to the server now, and not forgotten by its end
+            ending = True
             server.close()
             self.release()
-            for task in connections:
+            for task, writer in connections.items():
+                writer.transport.abort()  # a task that is cancelled before it has begun closes nothing itself
                 task.cancel()
             await asyncio.gather(*connections, return_exceptions=True)
             # A client that was killed in mid handshake has no task of ours; its transport is given up here.
