@@ -164,7 +164,7 @@ async def test_a_slow_queue_holds_up_no_other(installation: Installation, tmp_pa
     gate.touch()
     await put(installation, "q-one", "queued", x="1")
     await fast.told("Added", "q-one")
-    await eventually(begun.exists, what="the slow hook runs")  # what comes from here on is not told to the run under way
+    await eventually(begun.exists, what="the slow hook runs")  # and is told nothing more
     for number in range(5):
         await put(installation, f"q-more-{number}", "queued", x="1")
     await fast.told("Added", "q-more-4")
