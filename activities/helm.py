@@ -15,6 +15,7 @@ from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.progress import ProgressReporter
+from windlass.activities.turns import Turn, Turns
 from windlass.contracts.objects import PackageObject
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.chart_schema import check_chart
@@ -52,6 +53,7 @@ class HelmActivities:
         readiness: Readiness,
         contents: Contents,
         clock: Clock,
+        turns: Turns,
     ) -> None:
         self._kube = kube
         self._objects = objects
@@ -59,10 +61,15 @@ class HelmActivities:
         self._readiness = readiness
         self._contents = contents
         self._clock = clock
+        self._turns = turns
 
     @activity.defn(name="helm.upgrade_release")
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
         """Install or upgrade unless nothing changed, then wait until every object of the release is ready."""
+        with self._turns.taken() as turn:
+            return await self._upgrade(request, turn)
+
+    async def _upgrade(self, request: ReleaseRequest, turn: Turn) -> ReleaseResult:
         async with heartbeating() as beat:
             package = await self._objects.package(request.key, request.uid, request.generation)
             content = await self._contents.ensure(request.artifact)
@@ -94,6 +101,7 @@ class HelmActivities:
             )
             beat.details = "applying"
             outcome = await self._helm.upgrade(wanted)
+            turn.give_back()
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
         return ReleaseResult(
             action=outcome.action,
@@ -109,6 +117,10 @@ class HelmActivities:
     @activity.defn(name="helm.uninstall_release")
     async def uninstall_release(self, request: UninstallRequest) -> UninstallResult:
         """Delete the release and wait until its objects are gone."""
+        with self._turns.taken() as turn:
+            return await self._uninstall(request, turn)
+
+    async def _uninstall(self, request: UninstallRequest, turn: Turn) -> UninstallResult:
         async with heartbeating() as beat:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
             beat.details = "uninstalling"
@@ -123,6 +135,7 @@ class HelmActivities:
                     state = await self._contents.save(request.key, state, record)
 
             await self._helm.uninstall(ref, told=write_down)
+            turn.give_back()
             leaving = state.record.leaving
             objects = await self._not_kept([ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)

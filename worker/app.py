@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, Final
@@ -10,7 +11,7 @@ from typing import Any, Final
 import structlog
 from temporalio import workflow
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, PollerBehaviorSimpleMaximum, Worker
 
 from windlass import __version__
 from windlass.domain.errors import Reason, TransientError
@@ -26,6 +27,7 @@ from windlass.worker.sandbox import workflow_runner
 from windlass.worker.services import Shard, services
 from windlass.worker.settings import Settings
 from windlass.worker.shards import Notice
+from windlass.worker.slots import helm_tuner
 
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
@@ -68,8 +70,8 @@ class ShardServer:
         async with AsyncExitStack() as stack:
             for service in self._services:
                 await stack.enter_async_context(service.serving(served))
-            worker = self._worker(served, fence)
-            running = asyncio.create_task(_run(worker, served))
+            workers = (self._worker(served, fence), self._helm_worker(served, fence))
+            running = [asyncio.create_task(_run(worker)) for worker in workers]
             try:
                 await _told(notice, running, fence)
             except asyncio.CancelledError:
@@ -77,7 +79,7 @@ class ShardServer:
                 self._watches.lost(served)
                 raise
             finally:
-                await _ended(worker, running)
+                await _ended(workers, running)
 
     def _worker(self, shard: Shard, fence: Fence) -> Worker:
         settings = self._settings
@@ -87,12 +89,7 @@ class ShardServer:
             workflows=WORKFLOWS,
             activities=self._activities.all,
             workflow_runner=workflow_runner(),
-            interceptors=[
-                fence,
-                StepMetrics(self._metrics),
-                FailureInterceptor(),
-                LogContextInterceptor(package_workflow_prefix(settings.installation)),
-            ],
+            interceptors=self._interceptors(fence),
             build_id=f"windlass-{__version__}",
             max_concurrent_activities=settings.activities,
             max_concurrent_local_activities=settings.activities,
@@ -103,47 +100,71 @@ class ShardServer:
             graceful_shutdown_timeout=GRACE,
         )
 
+    def _helm_worker(self, shard: Shard, fence: Fence) -> Worker:
+        return Worker(
+            self._client,
+            task_queue=shard.helm_queue,
+            activities=self._activities.helm,
+            interceptors=self._interceptors(fence),
+            build_id=f"windlass-{__version__}",
+            tuner=helm_tuner(self._activities.turns, self._settings.activities),
+            activity_task_poller_behavior=PollerBehaviorSimpleMaximum(1),
+            max_heartbeat_throttle_interval=BEAT,
+            default_heartbeat_throttle_interval=BEAT,
+            graceful_shutdown_timeout=GRACE,
+        )
 
-async def _run(worker: Worker, shard: Shard) -> None:
+    def _interceptors(self, fence: Fence) -> list[Interceptor]:
+        return [
+            fence,
+            StepMetrics(self._metrics),
+            FailureInterceptor(),
+            LogContextInterceptor(package_workflow_prefix(self._settings.installation)),
+        ]
+
+
+async def _run(worker: Worker) -> None:
     try:
         await worker.run()
     except RuntimeError as error:  # the bridge reports every fault of its connection like that
         raise TransientError(
             Reason.API_UNAVAILABLE,
-            f"the worker of {shard.queue} ended: {error}",
+            f"the worker of {worker.task_queue} ended: {error}",
             hint="look whether Temporal is there; it is tried again",
         ) from error
 
 
-async def _told(notice: Notice, running: asyncio.Task[None], fence: Fence) -> None:
-    """Wait until the shard is to be ended, or has ended by itself."""
+async def _told(notice: Notice, running: Sequence[asyncio.Task[None]], fence: Fence) -> None:
+    """Wait until the shard is to be ended, or a worker of it has ended by itself."""
     stop, leave = (asyncio.create_task(event.wait()) for event in (notice.stop, notice.leave))
     waiting: list[asyncio.Task[Any]] = [stop, leave]
     try:
-        await asyncio.wait({running, stop, leave}, return_when=asyncio.FIRST_COMPLETED)
-        if not running.done() and not stop.done():
+        await asyncio.wait({*running, stop, leave}, return_when=asyncio.FIRST_COMPLETED)
+        if leave.done() and not stop.done() and not any(task.done() for task in running):
             quiet = asyncio.create_task(fence.quiet())
             waiting.append(quiet)
-            await asyncio.wait({running, stop, quiet}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*running, stop, quiet}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
             task.cancel()
 
 
-async def _ended(worker: Worker, running: asyncio.Task[None]) -> None:
-    """Shut the worker down and await its end; when that is cancelled, for a last while: two of one queue are refused.
+async def _ended(workers: Sequence[Worker], running: Sequence[asyncio.Task[None]]) -> None:
+    """Shut workers down and await their end; when that is cancelled, for a last while: two of one queue are refused.
 
     The fence is closed before it is cancelled, so nothing has effects any more; Temporal gives what is in flight to the
     next worker.
     """
-    stopping = asyncio.create_task(worker.shutdown())
+    stopping = [asyncio.create_task(worker.shutdown()) for worker in workers]
     try:
-        await asyncio.wait({running})
-        running.result()
+        await asyncio.wait(running)
+        for task in running:
+            task.result()
     except asyncio.CancelledError:
-        _, going = await asyncio.wait({running}, timeout=LAST_WAIT)
+        _, going = await asyncio.wait(running, timeout=LAST_WAIT)
         if going:
             _log.warning("worker ended with work in flight, which the next one takes up", seconds=LAST_WAIT)
         raise
     finally:
-        stopping.cancel()
+        for task in stopping:
+            task.cancel()

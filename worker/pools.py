@@ -24,6 +24,7 @@ from windlass.temporal.interceptors import FailureInterceptor, LogContextInterce
 from windlass.worker.app import BEAT, GRACE
 from windlass.worker.registration import Activities
 from windlass.worker.settings import Settings
+from windlass.worker.slots import helm_tuner
 
 OPERATION_SECONDS: float = 10.0
 """Seconds until an operation of a lost process may be begun anew; the process has given up by then."""
@@ -78,6 +79,7 @@ def pool_worker(
 ) -> Worker:
     """Make the worker of one pool; ``around`` is metrics, then the guard."""
     measured, *guards = around
+    tuner = helm_tuner(methods.turns, settings.activities) if pool == "helm" else None
     return Worker(
         client,
         task_queue=pool_queue(settings.installation, pool),
@@ -89,7 +91,8 @@ def pool_worker(
             *guards,
         ],
         build_id=f"windlass-{__version__}",
-        max_concurrent_activities=settings.activities,
+        max_concurrent_activities=None if tuner else settings.activities,
+        tuner=tuner,
         max_heartbeat_throttle_interval=BEAT,
         default_heartbeat_throttle_interval=BEAT,
         graceful_shutdown_timeout=GRACE,

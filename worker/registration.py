@@ -19,12 +19,16 @@ from windlass.activities.package_objects import PackageObjects
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
+from windlass.activities.turns import Turns
 from windlass.ports.watches import HookWatches
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
 from windlass.workflows.repository import RepositoryCatalogWorkflow
+
+TURNS_PER_CHILD: Final = 2
+"""Releases that are fetched for each Helm process: one that it works on, and one that is made ready for it."""
 
 WORKFLOWS: Final[tuple[type, ...]] = (PackageLifecycleWorkflow, RepositoryCatalogWorkflow)
 
@@ -37,11 +41,13 @@ class Activities:
         lifecycle: local activities and short remote ones; always beside the workflows.
         helm: Helm operations.
         hooks: hook processes.
+        turns: at Helm, in this process.
     """
 
     lifecycle: tuple[Callable[..., Any], ...]
     helm: tuple[Callable[..., Any], ...]
     hooks: tuple[Callable[..., Any], ...]
+    turns: Turns
 
     @property
     def all(self) -> tuple[Callable[..., Any], ...]:
@@ -81,6 +87,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         access=adapters.access,
         metrics=adapters.hook_metrics,
     )
+    turns = Turns(settings.helm_children * TURNS_PER_CHILD)
     release = HelmActivities(
         kube=adapters.kube,
         objects=objects,
@@ -88,6 +95,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         readiness=adapters.readiness,
         contents=adapters.contents,
         clock=adapters.clock,
+        turns=turns,
     )
     runs = HookRuns(
         hooks=adapters.hooks,
@@ -130,4 +138,5 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             release.uninstall_release,
         ),
         hooks=(hook.run, event.run_events),
+        turns=turns,
     )

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from temporalio.client import Client
 
-from windlass.domain.ids import PackageKey, shard_of, task_queue
+from windlass.domain.ids import PackageKey, helm_queue, shard_of, task_queue
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
@@ -35,6 +35,11 @@ class Shard:
     def queue(self) -> str:
         """Its task queue."""
         return task_queue(self.installation, self.number)
+
+    @property
+    def helm_queue(self) -> str:
+        """The task queue in which its releases wait for Helm."""
+        return helm_queue(self.queue)
 
     def serves(self, key: PackageKey) -> bool:
         """Say whether the package belongs to this shard."""

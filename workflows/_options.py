@@ -12,7 +12,7 @@ from temporalio.workflow import ActivityCancellationType
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.lifecycle import LifecycleState, Pool
     from windlass.domain.errors import Reason
-    from windlass.domain.ids import PackageKey, pool_queue
+    from windlass.domain.ids import PackageKey, helm_queue, pool_queue
 
 HEARTBEAT: Final = timedelta(seconds=4)
 STATUS_DELAY: Final = 1.0
@@ -131,5 +131,10 @@ HOOK_RUN: Final[RemoteOptions] = {
 
 
 def in_pool(options: RemoteOptions, key: PackageKey, state: LifecycleState, pool: Pool) -> RemoteOptions:
-    """Return ``options``, with the pool's task queue if the installation has such a pool."""
-    return {**options, "task_queue": pool_queue(key.installation, pool)} if pool in state.pools else options
+    """Return ``options`` with the task queue of a pool, if the installation has such a pool, or that of the shard.
+
+    Helm's is one of its own within the shard as well: what waits in it costs nothing (`windlass.worker.slots`).
+    """
+    if pool in state.pools:
+        return {**options, "task_queue": pool_queue(key.installation, pool)}
+    return {**options, "task_queue": helm_queue(workflow.info().task_queue)} if pool == "helm" else options

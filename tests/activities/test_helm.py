@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -11,13 +12,14 @@ from support.fake_kube import FakeKube
 from support.waiting import eventually
 from windlass.activities import helm
 from windlass.activities.helm import KEEP, HelmActivities
+from windlass.activities.turns import Turns
 from windlass.contracts.record import ReleasedRecord, RevisionRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.ports.kube import ObjectRef
 
 
-def activities(bench: Bench) -> HelmActivities:
+def activities(bench: Bench, turns: Turns | None = None) -> HelmActivities:
     return HelmActivities(
         kube=bench.kube,
         objects=bench.objects,
@@ -25,6 +27,7 @@ def activities(bench: Bench) -> HelmActivities:
         readiness=bench.readiness,
         contents=bench.contents,
         clock=bench.clock,
+        turns=turns or Turns(1),
     )
 
 
@@ -263,3 +266,23 @@ async def test_without_references_nothing_is_looked_at() -> None:
     bench = Bench()
     uid = bench.application()["metadata"]["uid"]
     assert not (await awaited(bench, uid, settings="anything")).superseded
+
+
+async def test_a_turn_at_helm_ends_with_the_operation_and_not_with_the_wait() -> None:
+    bench, turns = Bench(), Turns(1)
+    uid = bench.application()["metadata"]["uid"]
+    request = ReleaseRequest(
+        key=KEY, uid=uid, generation=1, artifact=ARTIFACT, record=bench.records.put(uid=uid, settings={"port": 80})
+    )
+    free: dict[str, bool] = {}
+
+    def look(when: str) -> Callable[[], Awaitable[None]]:
+        async def looked() -> None:
+            free[when] = turns.free
+
+        return looked
+
+    bench.helm.during, bench.readiness.during = look("helm"), look("readiness")
+    await bench.run(activities(bench, turns).upgrade_release, request)
+    assert free == {"helm": False, "readiness": True}
+    assert turns.free

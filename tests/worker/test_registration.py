@@ -23,7 +23,7 @@ def name_of(activity: Any) -> str:
 
 def served() -> set[str]:
     made: Any = MagicMock()  # nothing is called: activities are only bound to what they are made of
-    settings: Any = SimpleNamespace(ui="")
+    settings: Any = SimpleNamespace(ui="", helm_children=4)
     return {name_of(one) for one in activities(made, made, settings, made).all} - CATALOG
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import uuid4
@@ -15,7 +17,7 @@ from workflows.world import FakeWorld
 from support.waiting import PATIENCE, eventually
 from windlass.contracts.lifecycle import Limits, Order, StatusView
 from windlass.contracts.objects import SeenStatus
-from windlass.domain.ids import PackageKey, package_workflow_id, package_workflow_prefix, task_queue
+from windlass.domain.ids import PackageKey, helm_queue, package_workflow_id, package_workflow_prefix, task_queue
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.worker.sandbox import workflow_runner
@@ -45,12 +47,18 @@ class Life:
     def handle(self) -> WorkflowHandle[PackageLifecycleWorkflow, None]:
         return self.client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(self.key))
 
-    def worker(self, runner: WorkflowRunner | None = None) -> Worker:
-        """A worker as the composition root makes it, over the fake activities; ``runner`` instead of the sandbox."""
+    @asynccontextmanager
+    async def worker(self, runner: WorkflowRunner | None = None) -> AsyncGenerator[None]:
+        """Workers as the composition root makes them, over the fake activities; ``runner`` instead of the sandbox."""
+        shard = task_queue(self.installation, 0)
+        async with self._worker(shard, [PackageLifecycleWorkflow], runner), self._worker(helm_queue(shard), [], runner):
+            yield
+
+    def _worker(self, queue: str, workflows: list[type], runner: WorkflowRunner | None) -> Worker:
         return Worker(
             self.client,
-            task_queue=task_queue(self.installation, 0),
-            workflows=[PackageLifecycleWorkflow],
+            task_queue=queue,
+            workflows=workflows,
             activities=self.world.activities,
             workflow_runner=runner or workflow_runner(),
             interceptors=[FailureInterceptor(), LogContextInterceptor(package_workflow_prefix(self.installation))],

@@ -139,6 +139,11 @@ def task_queue(installation: str, shard: int) -> str:
     return f"{installation}/shard-{shard}"
 
 
+def helm_queue(queue: str) -> str:
+    """Return the task queue beside that of a shard in which its releases wait for Helm."""
+    return f"{queue}/helm"
+
+
 def pool_queue(installation: str, pool: str) -> str:
     """Return the task queue of the workers that do one kind of work for all shards."""
     return f"{installation}/{pool}"
