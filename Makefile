@@ -26,7 +26,7 @@ demo: ## Start a stack and watch packages live a whole life on it
 
 test: ## Run all tests on an embedded stack
 	@tools/bootstrap.sh stack
-	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 bench: ## Measure, beside plain helm; writes bench/results/latest.json; ONLY=names, RUNS=number
 	@tools/bootstrap.sh stack

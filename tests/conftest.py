@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from support.stack import session_stack
 from windlass.devstack.stack import Stack
+
+LONGEST = ("faults", "e2e", "devstack", "cli", "workflows", "adapters")
+"""Folders whose modules take longest, the first of them minutes for some."""
 
 
 def pytest_configure() -> None:
@@ -19,6 +23,16 @@ def pytest_configure() -> None:
     slow = hypothesis.HealthCheck.too_slow
     hypothesis.settings.register_profile("windlass", deadline=None, suppress_health_check=[slow])
     hypothesis.settings.load_profile("windlass")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest: what is left for the end is short, so test processes end at about the same time."""
+    items.sort(key=_brevity)
+
+
+def _brevity(item: pytest.Item) -> int:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session")
