@@ -83,6 +83,9 @@ class EventHookActivities:
             result = await self._briefs.begin(key, work) or EventsResult(pending=True)
         else:
             result = await self._briefs.attend(key, work)
+        if not result.pending and self._watches.has_news(request.key, request.queue):
+            # What came after a run that had begun ahead was told to the workflow together with that run, perhaps.
+            result = result.model_copy(update={"more": True})
         if not (result.pending or result.more or result.unsynchronized):
             begin = partial(self._begin_ahead, request, result.record)
             self._watches.allow(request.key, request.queue, begin, since=request.at)

@@ -118,6 +118,11 @@ class HookWatchService:
         async with self._locks.setdefault(key, asyncio.Lock()):
             await self._close(key)
 
+    def has_news(self, key: PackageKey, queue: str) -> bool:
+        """Say whether something waits in ``queue``; see `ports.HookWatches`."""
+        opened = self._open.get(key)
+        return opened is not None and opened.watch.waits(queue)
+
     def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
         """Let the next run of ``queue`` begin ahead; see `ports.HookWatches`."""
         opened = self._open.get(key)

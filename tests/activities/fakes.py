@@ -268,6 +268,10 @@ class FakeWatches:
         assert key == KEY
         self.held.append(since)
 
+    def has_news(self, key: PackageKey, queue: str) -> bool:
+        assert key == KEY
+        return self.waits(queue)
+
     def waiting(self) -> tuple[str, ...]:
         return ("main",) if self.waiting_runs else ()
 

@@ -209,6 +209,22 @@ async def test_a_run_that_leaves_nothing_to_do_allows_the_next_to_begin_ahead() 
     assert len(bench.watches.allowed) == 2, "once for each run that was come for"
 
 
+@pytest.mark.parametrize("local", [True, False], ids=["local", "remote"])
+async def test_news_between_a_run_begun_ahead_and_its_activity_are_not_forgotten(*, local: bool) -> None:
+    bench = prepared(run_of(), outputs=(HookOutput(), HookOutput(), HookOutput()))
+    events = activities(bench)
+    await at(bench, events, 5.0)
+    bench.watches.waiting_runs = [run_of()]
+    await asyncio.wait({bench.watches.allowed[0][0]("ahead")})
+    # The workflow is told of both in one message: there is one run for it to come for, and this has ended already.
+    bench.watches.waiting_runs = [run_of()]
+    result = await (begun(bench, events, "ahead") if local else at(bench, events, 6.0, "ahead"))
+    assert (result.items, result.more) == (2, True)
+    assert len(bench.watches.allowed) == 1, "no run may begin ahead while one is to be seen to"
+    assert not (await at(bench, events, 7.0, "next")).more
+    assert len(bench.hooks.runs) == 3
+
+
 async def test_a_run_begun_ahead_waits_for_its_activity_before_it_changes_values() -> None:
     bench = prepared(run_of(), outputs=(HookOutput(), HookOutput(values_patch=[PATCH])))
     events = activities(bench)

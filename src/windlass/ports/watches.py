@@ -87,6 +87,10 @@ class HookWatches(Protocol):
         """End the watches of ``key``; what waits is dropped. None is fine."""
         ...
 
+    def has_news(self, key: PackageKey, queue: str) -> bool:
+        """Say whether something waits in ``queue``; who asks sees to it that it is run."""
+        ...
+
     def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
         """Let the next run of ``queue`` begin with the news that it is about; once.
 
