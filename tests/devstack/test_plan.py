@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,12 +119,42 @@ def test_clients_settings_do_not_reach_the_parts() -> None:
 
 
 def test_ports_stay_the_same_while_they_are_free(tmp_path: Path) -> None:
-    first = ports.assign(tmp_path / "ports.json", ["a", "b"])
-    assert ports.assign(tmp_path / "ports.json", ["a", "b"]) == first
+    def assign() -> dict[str, int]:
+        return ports.assign(tmp_path / "ports.json", ["a", "b"], free=ports.is_free)
+
+    first = assign()
+    assert assign() == first
     assert len(set(first.values())) == 2
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", first["a"]))
         taken.listen(1)
-        second = ports.assign(tmp_path / "ports.json", ["a", "b"])
+        second = assign()
     assert second["b"] == first["b"]
     assert second["a"] not in first.values()
+
+
+def test_two_stacks_that_start_at_the_same_time_take_different_ports(tmp_path: Path) -> None:
+    with ports.Claims(tmp_path / "claims") as one, ports.Claims(tmp_path / "claims") as two:
+        mine = ports.assign(tmp_path / "one.json", ["a"], free=one.take)["a"]
+        assert not two.take(mine)
+        (tmp_path / "two.json").write_text(f'{{"a": {mine}}}')
+        assert ports.assign(tmp_path / "two.json", ["a"], free=two.take)["a"] != mine
+    with ports.Claims(tmp_path / "claims") as later:
+        assert later.take(mine)
+
+
+def test_claims_last_as_long_as_the_process_they_were_passed_to(tmp_path: Path) -> None:
+    with ports.Claims(tmp_path / "claims") as claims:
+        mine = ports.assign(tmp_path / "one.json", ["a"], free=claims.take)["a"]
+        holder = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(claims.fileno(),))
+    with ports.Claims(tmp_path / "claims") as other:
+        assert not other.take(mine)
+        holder.communicate()
+        assert other.take(mine)
+
+
+def test_a_port_on_which_something_listens_cannot_be_claimed(tmp_path: Path) -> None:
+    with socket.socket() as taken, ports.Claims(tmp_path / "claims") as claims:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        assert not claims.take(taken.getsockname()[1])

@@ -30,6 +30,11 @@ def tools_dir(env: Mapping[str, str] | None = None) -> Path:
     return _xdg(os.environ if env is None else env, "XDG_CACHE_HOME", ".cache") / "tools"
 
 
+def ports_file(env: Mapping[str, str] | None = None) -> Path:
+    """Return the file in which stacks claim their ports, below `XDG_CACHE_HOME`."""
+    return _xdg(os.environ if env is None else env, "XDG_CACHE_HOME", ".cache") / "ports.lock"
+
+
 def modules_dir() -> Path:
     """Return the folder that holds the `go.mod` files (`windlass.tools` as installed)."""
     return _package_dir("windlass.tools")

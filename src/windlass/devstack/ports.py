@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import secrets
 import socket
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 from windlass.devstack.errors import StackError
 
@@ -33,7 +37,44 @@ def is_free(port: int) -> bool:
     return True
 
 
-def assign(file: Path, names: Iterable[str], *, free: Callable[[int], bool] = is_free) -> dict[str, int]:
+class Claims:
+    """Ports that no other stack of this user takes, whether anything listens there yet or not.
+
+    Two stacks that start at the same time would otherwise find the same port free, and one of them fail seconds later;
+    so would one that starts while a part of another is down.
+
+    Args:
+        file: in which ports are locked, the byte at a port's number for each; the same one for all stacks. Locks last
+            until the context is left and every process that `fileno` was passed to has ended.
+    """
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = file.open("wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor that a child needs to hold the claims on."""
+        return self._file.fileno()
+
+    def take(self, port: int) -> bool:
+        """Claim ``port``; False if another stack has, or something listens there."""
+        # fcntl(2): locks of the open file and not of the process, since they are handed on; by struct flock.
+        try:
+            fcntl.fcntl(self._file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, port, 1, 0))
+        except BlockingIOError:
+            return False
+        return is_free(port)
+
+
+def assign(file: Path, names: Iterable[str], *, free: Callable[[int], bool]) -> dict[str, int]:
     """Return a port for each name: the one in ``file`` when still free, else a new one; update ``file``.
 
     Raises:

@@ -106,21 +106,24 @@ class Stack:
         if is_running(data_dir):
             message = f"a stack runs in {data_dir} already"
             raise StackError(message, hint="use it, or stop it: windlass down")
-        plan = _plan(data_dir, options, ensure_tools(options.tools, report, os.environ), detached=detach)
-        with plan.log("supervisor").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", supervisor.__name__, str(plan.save())],
-                stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C in a terminal is for the process in front, which stops us in order
-            )
-        stack = cls(data_dir, process)
-        try:
-            stack._await_ready(plan, report)
-        except BaseException:
-            stack.stop()
-            raise
+        tools = ensure_tools(options.tools, report, os.environ)
+        with ports.Claims(paths.ports_file()) as claims:
+            plan = _plan(data_dir, options, tools, claims, detached=detach)
+            with plan.log("supervisor").open("ab") as log:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", supervisor.__name__, str(plan.save())],
+                    stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    pass_fds=(claims.fileno(),),  # the supervisor holds them for as long as it runs
+                    start_new_session=True,  # Ctrl-C in a terminal is for the process in front, which stops us in order
+                )
+            stack = cls(data_dir, process)
+            try:
+                stack._await_ready(plan, report)
+            except BaseException:
+                stack.stop()
+                raise
         return stack
 
     @classmethod
@@ -274,7 +277,9 @@ class Stack:
         raise StackError(message)
 
 
-def _plan(data_dir: Path, options: StackOptions, tools: dict[str, Found], *, detached: bool) -> Plan:
+def _plan(
+    data_dir: Path, options: StackOptions, tools: dict[str, Found], claims: ports.Claims, *, detached: bool
+) -> Plan:
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = data_dir / "logs"
     logs.mkdir(exist_ok=True)
@@ -286,7 +291,7 @@ def _plan(data_dir: Path, options: StackOptions, tools: dict[str, Found], *, det
         data_dir=str(data_dir),
         tools={name: str(found.path) for name, found in tools.items()},
         versions={"windlass": version("windlass"), **{name: found.version for name, found in tools.items()}},
-        ports=ports.assign(data_dir / "ports.json", PORTS),
+        ports=ports.assign(data_dir / "ports.json", PORTS, free=claims.take),
         search_attributes=_search_attributes(),
         external_kubeconfig="" if options.kubeconfig is None else str(options.kubeconfig.absolute()),
         external_temporal=options.temporal_address,
