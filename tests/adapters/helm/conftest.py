@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from adapters.helm.scenes import FIRST, Charts, Cluster, Requests, write_chart
 
+from support.faults import HoldingProxy
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
@@ -29,6 +30,13 @@ async def helm(stack: Stack, kube: KubeClient, tmp_path_factory: pytest.TempPath
     program = Path(stack.tool("helm"))
     async with HelmClient(kube=kube, kubeconfig=stack.kubeconfig, helm=program, scratch=scratch, pool_size=2) as client:
         yield client
+
+
+@pytest.fixture
+async def proxy(stack: Stack) -> AsyncIterator[HoldingProxy]:
+    """Before the API server, for operations that a test stops in the middle."""
+    async with HoldingProxy(stack).serving() as serving:
+        yield serving
 
 
 @pytest.fixture

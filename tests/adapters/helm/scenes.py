@@ -33,7 +33,7 @@ def config_map(name: str, *, value: str = "{{ $.Values.value | quote }}", annota
 
 
 def many(count: int) -> str:
-    """A template that is applied for about a second, so that a test can look into the middle of it."""
+    """A template of so many ConfigMaps, many-0 the first."""
     return f"{{{{ range $i := until {count} }}}}\n{config_map('many-{{ $i }}')}{{{{ end }}}}\n"
 
 

@@ -6,38 +6,67 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many, running
 
+from support.faults import Hold, HoldingProxy
 from support.waiting import SOON, eventually
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref
+from windlass.adapters.kube.client import KubeClient
+from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, TransientError
 from windlass.ports.helm import ReleaseOutcome, ReleaseRef, ReleaseRequest
 
 pytestmark = pytest.mark.stack
 
-WIDE = 150
-"""ConfigMaps in a chart whose operation is to be caught in the middle: at least half a second of work."""
+FEW = 8
+
+LATER = """
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: later}
+rules: []
+"""
+"""Helm applies kinds in an order of its own: roles when all ConfigMaps are there."""
+
+type Catch = Callable[[ReleaseRequest, str], Awaitable[tuple[asyncio.Task[ReleaseOutcome], int]]]
 
 
-async def caught(
-    helm: HelmClient, cluster: Cluster, request: ReleaseRequest, status: str, made: str
-) -> tuple[asyncio.Task[ReleaseOutcome], int]:
-    """Start the request and return once its release is seen in ``status`` and the ConfigMap ``made`` exists."""
-    task = asyncio.create_task(helm.upgrade(request))
+@pytest.fixture
+async def helm(stack: Stack, kube: KubeClient, proxy: HoldingProxy, tmp_path: Path) -> AsyncIterator[HelmClient]:
+    """A client whose operations a test can stop in the middle."""
+    kubeconfig, program = proxy.kubeconfig(tmp_path), Path(stack.tool("helm"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    async with HelmClient(kube=kube, kubeconfig=kubeconfig, helm=program, scratch=scratch, pool_size=1) as client:
+        yield client
 
-    async def seen() -> bool:
-        assert not task.done(), f"it ended before it could be caught: {task}"
-        return await cluster.status() == status and await cluster.config_map(made) is not None
 
-    await eventually(seen, every=0.01)
-    (pid,) = helm.busy_children
-    return task, pid
+@pytest.fixture
+def caught(helm: HelmClient, cluster: Cluster, proxy: HoldingProxy) -> Catch:
+    """Start a request and return while it applies `LATER`: its release is in the status, and a-first exists."""
+
+    async def catch(request: ReleaseRequest, status: str) -> tuple[asyncio.Task[ReleaseOutcome], int]:
+        hold = proxy.hold(held_once("(POST|PUT|PATCH) .*/roles/later$"))
+        task = asyncio.create_task(helm.upgrade(request))
+        await eventually(lambda: hold.holding, what="the last object is applied")
+        assert await cluster.status() == status
+        assert await cluster.config_map("a-first") is not None
+        (pid,) = helm.busy_children
+        return task, pid
+
+    return catch
+
+
+def held_once(at: str) -> Hold:
+    first = iter([True])
+    return Hold(at=at, when=lambda: next(first, False))
 
 
 async def cancelled(task: asyncio.Task[ReleaseOutcome], pid: int) -> None:
@@ -62,10 +91,10 @@ type End = Callable[[asyncio.Task[ReleaseOutcome], int], Awaitable[None]]
 
 @pytest.mark.parametrize("end", [cancelled, crashed])
 async def test_a_killed_install_goes_on_over_its_own_objects(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, end: End
+    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
 ) -> None:
-    request = request_for(chart(config_map("a-first"), many(WIDE)), value="1")
-    task, pid = await caught(helm, cluster, request, "pending-install", "a-first")
+    request = request_for(chart(config_map("a-first"), many(FEW), LATER), value="1")
+    task, pid = await caught(request, "pending-install")
     before = await cluster.config_map("a-first")
     await end(task, pid)
     assert await cluster.revisions() == [(1, "pending-install")]
@@ -74,7 +103,7 @@ async def test_a_killed_install_goes_on_over_its_own_objects(
 
     assert outcome.action == "installed"
     assert "revision 1 is pending-install" in outcome.healed
-    assert len(outcome.objects) == WIDE + 1
+    assert len(outcome.objects) == FEW + 2
     assert await cluster.revisions() == [(1, "failed"), (2, "deployed")]
     after = await cluster.config_map("a-first")
     assert before is not None
@@ -85,13 +114,13 @@ async def test_a_killed_install_goes_on_over_its_own_objects(
 
 @pytest.mark.parametrize("end", [cancelled, crashed])
 async def test_a_killed_upgrade_goes_on_from_the_last_good_revision(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, end: End
+    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
 ) -> None:
-    folder = chart(many(WIDE))
+    folder = chart(many(FEW))
     await helm.upgrade(request_for(folder, value="1"))
-    chart(config_map("a-first"), many(WIDE))
+    chart(config_map("a-first"), many(FEW), LATER)
     request = request_for(folder, SECOND, value="2")
-    task, pid = await caught(helm, cluster, request, "pending-upgrade", "a-first")
+    task, pid = await caught(request, "pending-upgrade")
     await end(task, pid)
     assert await cluster.revisions() == [(1, "deployed"), (2, "pending-upgrade")]
 
@@ -99,19 +128,19 @@ async def test_a_killed_upgrade_goes_on_from_the_last_good_revision(
 
     assert (outcome.action, outcome.release.revision, outcome.release.applied) == ("upgraded", 3, SECOND)
     assert "revision 2 is pending-upgrade" in outcome.healed
-    last = await cluster.config_map(f"many-{WIDE - 1}")
+    last = await cluster.config_map(f"many-{FEW - 1}")
     assert last is not None
     assert last["data"] == {"value": "2"}
 
 
 async def test_what_only_a_killed_upgrade_had_made_is_deleted_when_the_old_version_comes_back(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch
 ) -> None:
-    folder = chart(many(WIDE))
+    folder = chart(many(FEW))
     old = request_for(folder, value="1")
     await helm.upgrade(old)
-    wider = chart(config_map("a-first"), many(WIDE), name="wider")
-    await cancelled(*await caught(helm, cluster, request_for(wider, SECOND, value="2"), "pending-upgrade", "a-first"))
+    wider = chart(config_map("a-first"), many(FEW), LATER, name="wider")
+    await cancelled(*await caught(request_for(wider, SECOND, value="2"), "pending-upgrade"))
 
     outcome = await helm.upgrade(old)
 
@@ -124,11 +153,11 @@ async def test_what_only_a_killed_upgrade_had_made_is_deleted_when_the_old_versi
 
 
 async def test_an_uninstall_after_a_killed_upgrade_leaves_nothing(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, caught: Catch
 ) -> None:
     await helm.upgrade(request_for(chart(config_map("only-old"), name="old"), value="1"))
-    wide = chart(config_map("a-first"), many(WIDE), name="wide")
-    await cancelled(*await caught(helm, cluster, request_for(wide, SECOND, value="2"), "pending-upgrade", "a-first"))
+    wide = chart(config_map("a-first"), many(FEW), LATER, name="wide")
+    await cancelled(*await caught(request_for(wide, SECOND, value="2"), "pending-upgrade"))
     assert await cluster.config_map("only-old") is not None
 
     await helm.uninstall(ref)
@@ -139,16 +168,13 @@ async def test_an_uninstall_after_a_killed_upgrade_leaves_nothing(
 
 
 async def test_a_killed_uninstall_is_finished_before_the_next_install(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, proxy: HoldingProxy
 ) -> None:
-    await helm.upgrade(request_for(chart(many(WIDE), config_map("only-old"), name="wide"), value="1"))
+    await helm.upgrade(request_for(chart(many(FEW), config_map("only-old"), name="wide"), value="1"))
+    hold = proxy.hold(held_once("DELETE .*/configmaps/only-old$"))
     task = asyncio.create_task(helm.uninstall(ref))
-
-    async def seen() -> bool:
-        assert not task.done()
-        return await cluster.status() == "uninstalling"
-
-    await eventually(seen, every=0.01)
+    await eventually(lambda: hold.holding, what="only-old is deleted")
+    assert await cluster.status() == "uninstalling"
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
