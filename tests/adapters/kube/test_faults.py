@@ -65,6 +65,18 @@ async def test_retry_after_is_obeyed_and_then_given_up(api: ScriptedApi) -> None
     assert len(api.requests) == 3 + 4
 
 
+async def test_a_watch_obeys_retry_after_as_well(api: ScriptedApi) -> None:
+    message = "storage is (re)initializing"
+    begins = answer({"kind": "Status", "reason": "TooManyRequests", "message": message}, 429, Retry_After="0")
+    api.script = [begins, begins, stream(line("ADDED"))]
+    async with api.client() as kube:
+        assert (await anext(kube.watch("v1", "ConfigMap", resource_version="7"))).type == "ADDED"
+        api.script = [begins] * 9
+        with pytest.raises(TransientError, match="initializing"):
+            await anext(kube.watch("v1", "ConfigMap", resource_version="7"))
+    assert len(api.requests) == 3 + 4
+
+
 @pytest.mark.parametrize(
     ("status", "kind", "reason"),
     [

@@ -139,11 +139,19 @@ class Transport:
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         """Open a long answer; reading it fails with TransientError after ``silence`` seconds without a byte."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=silence)
-        await self._bucket.take()
-        async with self._send(call, "GET", path, query, None, {"Accept": accept}, timeout=timeout) as response:
-            if response.status == 401 and self._renewable:
-                await self._authorize(renew=True)  # for the caller's next try
-            yield response
+        retries = 0
+        while True:
+            await self._bucket.take()
+            async with self._send(call, "GET", path, query, None, {"Accept": accept}, timeout=timeout) as response:
+                # What a watch of a kind that is new gets, until the server has begun to follow it itself.
+                wait = _retry_after(response)
+                if wait is None or wait > RETRY_AFTER_MAX or retries >= RETRIES:
+                    if response.status == 401 and self._renewable:
+                        await self._authorize(renew=True)  # for the caller's next try
+                    yield response
+                    return
+            retries += 1
+            await asyncio.sleep(wait)
 
     @asynccontextmanager
     async def _send(
