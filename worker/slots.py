@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import override
+from weakref import WeakSet
 
 from temporalio.worker import (
     CustomSlotSupplier,
@@ -33,8 +34,9 @@ class HelmSlots(CustomSlotSupplier):
     def __init__(self, turns: Turns, most: int) -> None:
         self._turns = turns
         self._most = most
-        self._asking: set[SlotPermit] = set()
-        self._working: set[SlotPermit] = set()
+        # Weakly: a permit that the SDK drops without giving it back must not count for ever.
+        self._asking: WeakSet[SlotPermit] = WeakSet()
+        self._working: WeakSet[SlotPermit] = WeakSet()
         self._changed = asyncio.Event()
         turns.tell(self._changed)
         self._loop = asyncio.get_running_loop()

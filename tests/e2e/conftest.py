@@ -28,17 +28,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         once = os.environ.get(SWITCH) == "1" or THRESHOLD in os.environ
         thresholds = [""] if once else ["", SHORT]
         ids = ["short-runs" if threshold else "long-runs" for threshold in thresholds]
-        metafunc.parametrize("stack", thresholds, ids=ids, indirect=True, scope="module")
+        metafunc.parametrize("threshold", thresholds, ids=ids, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module")
-def stack(stack: Stack, request: pytest.FixtureRequest) -> Iterator[Stack]:
-    """The stack of this test run; with a parameter, workers that tests start hand over after so many events.
+def threshold(request: pytest.FixtureRequest) -> str:
+    """After how many events workers that tests start hand over; empty for the usual number."""
+    return getattr(request, "param", "")
 
-    Of module scope, so that a module's installation is made anew for the other threshold.
+
+@pytest.fixture(scope="module")
+def stack(stack: Stack, threshold: str) -> Iterator[Stack]:
+    """The stack of this test run.
+
+    Of module scope, so that a module's installation is made anew for the other threshold, and the stack is not.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if threshold := getattr(request, "param", ""):
+        if threshold:
             patch.setenv(THRESHOLD, threshold)
         yield stack
 
