@@ -158,8 +158,7 @@ async def _ended(workers: Sequence[Worker], running: Sequence[asyncio.Task[None]
     stopping = [asyncio.create_task(worker.shutdown()) for worker in workers]
     try:
         await asyncio.wait(running)
-        for task in running:
-            task.result()
+        await asyncio.gather(*running)  # raises the first failure, and has looked at the others
     except asyncio.CancelledError:
         _, going = await asyncio.wait(running, timeout=LAST_WAIT)
         if going:

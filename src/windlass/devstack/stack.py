@@ -121,7 +121,7 @@ class Stack:
             stack = cls(data_dir, process)
             try:
                 stack._await_ready(plan, report)
-            except BaseException:
+            except BaseException:  # Ctrl-C while it starts as well: a stack that nobody holds must not run on
                 stack.stop()
                 raise
         return stack
