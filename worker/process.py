@@ -183,8 +183,9 @@ class Process:
             self.metrics.registry.unregister(packages)
 
     def _kube(self, role: str) -> KubeClient:
+        rate = self.settings.rates.watcher if role == WATCHER else self.settings.rates.shards
         return KubeClient.from_kubeconfig(
-            self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
+            self.settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
         )
 
 
