@@ -78,6 +78,12 @@ class Metrics:
             ["part"],
             registry=registry,
         )
+        self.package_faults = Counter(
+            "windlass_package_faults_total",
+            "Failures of work for one package beside its workflow, by kind of work; it is tried again.",
+            ["part"],
+            registry=registry,
+        )
         self.watching = Gauge(
             "windlass_watcher_active", "1 while this process holds the watcher's Lease.", registry=registry
         )

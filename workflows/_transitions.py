@@ -13,9 +13,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order
+    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order, Quarantined
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.status import with_ready
+    from windlass.contracts.status import MESSAGE_CAP, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain import conditions as cond
     from windlass.domain import policy
@@ -35,6 +35,9 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
+
+SOURCES_KEPT = 4
+"""Kinds of processes that can say that a part is broken; there are two."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -118,6 +121,30 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     )
 
 
+def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
+    """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
+    others = tuple(one for one in state.quarantine if one.source != message.source)
+    reported = sorted((*others, *([message] if message.parts else [])), key=lambda one: one.source)[:SOURCES_KEPT]
+    state = state.model_copy(update={"quarantine": tuple(reported)})
+    parts = [part for one in reported for part in one.parts]
+    before = cond.find(state.conditions, cond.Type.QUARANTINED)
+    if not parts:
+        if before.status is not cond.Status.TRUE:
+            return state
+        state = changed(state, (cond.false(cond.Type.QUARANTINED, "Working"),), now)
+        return noted(state, "QuarantineEnded", "all parts work again", now)
+    text = "; ".join(f"{part.part}: {part.cause}" for part in parts)
+    change = cond.Change(
+        type=cond.Type.QUARANTINED,
+        status=cond.Status.TRUE,
+        reason="PartFailed",
+        message=f"{text}; tried again with back-off"[:MESSAGE_CAP],
+    )
+    if (before.status, before.message) == (change.status, change.message):
+        return state
+    return noted(changed(state, (change,), now), "Quarantined", change.message, now, warning=True)
+
+
 def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
     # The object that was taken over from an earlier workflow was replaced before this one adopted it: what people said
     # of it, and what its runs have shown, is not true of the next. What lies in the cluster and on disk stays known.
@@ -133,6 +160,7 @@ def _fresh(now: float) -> dict[str, object]:
         "orders": (),
         "control": Control(),
         "unrecorded": (),
+        "quarantine": (),
     }
 
 

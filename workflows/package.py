@@ -28,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         DESIRED_CHANGED,
         HOOK_EVENTS,
         PACKAGE_LIFECYCLE,
+        QUARANTINED,
         RELEASE_DRIFTED,
         DesiredChanged,
         DumpView,
@@ -37,6 +38,7 @@ with workflow.unsafe.imports_passed_through():
         Order,
         OrderResult,
         PauseOrder,
+        Quarantined,
         QueuesView,
         ReleaseDrifted,
         ResumeOrder,
@@ -135,6 +137,13 @@ class PackageLifecycleWorkflow:
         self._signals += 1
         if self._observed:
             self._state = drift.taken_in(drift.told(self._state, message), workflow.time())
+
+    @workflow.signal(name=QUARANTINED)
+    def quarantined(self, message: Quarantined) -> None:
+        """Parts of the package's work beside this workflow are broken, or work again: say so in the status."""
+        self._signals += 1
+        if self._observed:
+            self._state = moves.quarantined(self._state, message, workflow.time())
 
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
