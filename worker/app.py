@@ -16,12 +16,15 @@ from temporalio.worker import Interceptor, PollerBehaviorSimpleMaximum, Worker
 from windlass import __version__
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
+from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
+from windlass.worker.border import Border
 from windlass.worker.events import hook_watches
 from windlass.worker.fence import Fence
 from windlass.worker.metrics import Metrics, StepMetrics
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.registration import WORKFLOWS, activities
 from windlass.worker.sandbox import workflow_runner
 from windlass.worker.services import Shard, services
@@ -56,7 +59,9 @@ class ShardServer:
         self._settings = settings
         self._watches = hook_watches(adapters, client, settings)
         self._activities = activities(adapters, self._watches, settings, keyring)
-        self._services = (*services(adapters, client, settings, keyring), self._watches)
+        lifecycles = PackageLifecycles(client, installation=settings.installation)
+        border = Border(Quarantine(lifecycles, "worker"), lambda part: metrics.package_faults.labels(part).inc())
+        self._services = (*services(adapters, client, settings, keyring, border), self._watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:

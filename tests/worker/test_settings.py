@@ -27,7 +27,20 @@ def test_named_clients_get_their_rates_and_others_keep_theirs() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    "drif=20 drift drift= drift=0 drift=-1 drift=nan drift=inf drift=1/0 drift=1/x drift=2/5/3 drift=2,drift=3 =5".split(),
+    [
+        "drif=20",
+        "drift",
+        "drift=",
+        "drift=0",
+        "drift=-1",
+        "drift=nan",
+        "drift=inf",
+        "drift=1/0",
+        "drift=1/x",
+        "drift=2/5/3",
+        "drift=2,drift=3",
+        "=5",
+    ],
 )
 def test_what_is_not_a_rate_is_refused_by_name(text: str) -> None:
     with pytest.raises(PermanentError, match="WINDLASS_API_RATES") as refused:
