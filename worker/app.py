@@ -60,8 +60,9 @@ class ShardServer:
         self._watches = hook_watches(adapters, client, settings)
         self._activities = activities(adapters, self._watches, settings, keyring)
         lifecycles = PackageLifecycles(client, installation=settings.installation)
-        border = Border(Quarantine(lifecycles, "worker"), lambda part: metrics.package_faults.labels(part).inc())
-        self._services = (*services(adapters, client, settings, keyring, border), self._watches)
+        quarantine = Quarantine(lifecycles, "worker")
+        border = Border(quarantine, lambda part: metrics.package_faults.labels(part).inc())
+        self._services = (*services(adapters, client, settings, border, quarantine), self._watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:

@@ -22,6 +22,7 @@ import structlog
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.contracts.drift import DriftSpec, policy_of
 from windlass.contracts.objects import PackageObject, parse_package
+from windlass.domain.conditions import Type
 from windlass.domain.drift import Mode
 from windlass.domain.effects import Phase
 from windlass.domain.errors import WindlassError
@@ -31,10 +32,11 @@ from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.border import Border
 from windlass.worker.drift_comparing import Comparing
-from windlass.worker.drift_owners import Owners
+from windlass.worker.drift_owners import KindOf, Owners
 from windlass.worker.drift_package import GONE_INTERVAL, INTERVAL, QUIET, Looked
 from windlass.worker.drift_watches import MetadataWatches
 from windlass.worker.pacing import paced
+from windlass.worker.quarantine import Quarantine
 
 if TYPE_CHECKING:
     from windlass.worker.services import Shard
@@ -66,12 +68,16 @@ class DriftService:
         helm: reads stored manifests.
         lifecycles: takes the signals.
         border: keeps a fault in one package from the others.
+        quarantine: is told of conditions `Quarantined` that objects show.
     """
 
-    def __init__(self, *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles, border: Border) -> None:
+    def __init__(
+        self, *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles, border: Border, quarantine: Quarantine
+    ) -> None:
         self._shards: set[Shard] = set()
         self._numbers: dict[tuple[str, int], set[int]] = {}
-        self._make = partial(DriftMonitor, self._serves, kube=kube, helm=helm, lifecycles=lifecycles, border=border)
+        parts = {"kube": kube, "helm": helm, "lifecycles": lifecycles, "border": border, "quarantine": quarantine}
+        self._make: Callable[[], DriftMonitor] = partial(DriftMonitor, self._serves, **parts)
         self._monitor: DriftMonitor | None = None
 
     @asynccontextmanager
@@ -90,6 +96,16 @@ class DriftService:
             if not self._shards and self._monitor is monitor:
                 self._monitor = None
                 await monitor.close()
+
+    @property
+    def packages(self) -> frozenset[PackageKey]:
+        """The packages that are looked after now."""
+        return self._monitor.packages if self._monitor else frozenset()
+
+    @property
+    def kinds(self) -> frozenset[KindOf]:
+        """The kinds that are watched because releases have objects of them."""
+        return self._monitor.kinds if self._monitor else frozenset()
 
     def _serves(self, key: PackageKey) -> bool:
         return any(
@@ -113,6 +129,7 @@ class DriftMonitor:
         helm: as `DriftService`.
         lifecycles: as `DriftService`.
         border: as `DriftService`.
+        quarantine: as `DriftService`.
     """
 
     def __init__(
@@ -123,8 +140,10 @@ class DriftMonitor:
         helm: Helm,
         lifecycles: PackageLifecycles,
         border: Border,
+        quarantine: Quarantine,
     ) -> None:
         self._serves = serves
+        self._quarantine = quarantine
         self._kube = kube
         self._border = border
         self._packages: dict[PackageKey, Looked] = {}
@@ -143,6 +162,11 @@ class DriftMonitor:
     def packages(self) -> frozenset[PackageKey]:
         """The packages that are looked after now."""
         return frozenset(self._packages)
+
+    @property
+    def kinds(self) -> frozenset[KindOf]:
+        """The kinds that are watched because releases have objects of them."""
+        return self._watches.kinds
 
     def arrived(self) -> None:
         """Look after the packages that are served from now on too."""
@@ -202,6 +226,9 @@ class DriftMonitor:
         async def take() -> None:
             obj = _package(key.kind, item)
             if obj is not None:
+                conditions = (obj.status.conditions or ()) if obj.status else ()
+                quarantined = any((one.type, one.status) == (Type.QUARANTINED, "True") for one in conditions)
+                self._quarantine.observed(key, quarantined=quarantined)
                 self._take(key, obj)
 
         await self._border.once(key, "drift-object", take)
