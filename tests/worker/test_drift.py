@@ -53,6 +53,18 @@ def name_in(number: int, prefix: str = "web") -> str:
     return next(name for n in range(1000) if shard_of(key(name := f"{prefix}-{n}"), SHARDS) == number)
 
 
+class Cluster(FakeKube):
+    """Objects that are as their manifests say while they are there."""
+
+    async def apply(self, obj: Object, *, dry_run: bool = False, **more: Any) -> Object:
+        if not dry_run:
+            return await super().apply(obj, **more)
+        ref = ObjectRef(api_version=obj["apiVersion"], kind=obj["kind"], namespace="prod", name=obj["metadata"]["name"])
+        found = self.peek(ref)
+        assert found is not None
+        return found
+
+
 @dataclass
 class Releases:
     """Stored manifests, by release name; an exception stands for one that cannot be read."""
@@ -89,7 +101,7 @@ class Told:
 class Field:
     """A drift service over a cluster that is made up."""
 
-    kube: FakeKube
+    kube: Cluster
     releases: Releases
     told: Told
     service: DriftService
@@ -98,7 +110,7 @@ class Field:
 
     def package(self, name: str, *objects: str, fault: Exception | None = None) -> None:
         """Put a package with an installed release of some ConfigMaps."""
-        status = {"phase": "Running", "release": {"name": name, "revision": 1, "status": DEPLOYED}}
+        status = {"phase": "Running", "release": {"name": name, "namespace": "prod", "revision": 1}}
         spec = {"package": {"repository": "r", "name": "p", "version": "1.0.0"}}
         metadata = {"name": name, "namespace": "prod"}
         refs = {ref: body(ref) for ref in map(config_map, objects)}
@@ -135,9 +147,10 @@ class Field:
 async def laid(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Field]:
     monkeypatch.setattr(drift, "SETTLE", 0.02)
     monkeypatch.setattr(drift, "ARRIVALS", 0.01)
-    kube, releases, told = FakeKube(), Releases(), Told()
+    kube, releases, told = Cluster(), Releases(), Told()
+    kube.serve(API_VERSION, "Module", namespaced=False)
     quarantine = Quarantine(told, "worker")
-    border = Border(quarantine, lambda part: None)
+    border = Border(quarantine, lambda _: None)
     parts: dict[str, Any] = {"kube": kube, "helm": releases, "lifecycles": told}
     service = DriftService(**parts, border=border, quarantine=quarantine)
     made = Field(kube, releases, told, service, AsyncExitStack())
@@ -292,6 +305,6 @@ async def test_a_loop_over_many_lets_others_run(monkeypatch: pytest.MonkeyPatch)
 
     task = asyncio.create_task(other())
     async for item in pacing.paced(range(100)):
-        seen.append(item)
+        seen.append(item)  # noqa: PERF401 - the other task looks at it meanwhile
     await task
     assert len(set(between)) > 50
