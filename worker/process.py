@@ -27,11 +27,13 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.border import Border
 from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.registration import activities
 from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
@@ -138,6 +140,8 @@ class Process:
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
+                quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
+                border = Border(quarantine, lambda part: self.metrics.package_faults.labels(part).inc())
                 watcher = Watcher(
                     kube=kube,
                     lifecycles=PackageLifecycles(
@@ -152,6 +156,7 @@ class Process:
                     resync=settings.resync,
                     jitter=_jitter,
                     metrics=self.metrics,
+                    border=border,
                 )
                 repositories = RepositoryWatcher(
                     kube=kube,
@@ -161,6 +166,7 @@ class Process:
                     installation=settings.installation,
                     digest_key=self.keyring.digest_key,
                     jitter=_jitter,
+                    border=border,
                 )
                 _log.info("watcher started", installation=settings.installation)
                 await self._watching(watcher, repositories)
