@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, Protocol
 
 import structlog
 
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Category, TransientError, WindlassError
-from windlass.domain.faults import Fault, fault_of
+from windlass.domain.errors import Category, TransientError
+from windlass.domain.faults import Fault, fault_of, text_of
 from windlass.domain.ids import PackageKey
 
 STEADY: Final = 60.0
@@ -145,8 +146,9 @@ class Border:
             # The API server or Temporal is away: nobody's fault, and over by itself.
             _log.warning("interrupted", reason=error.reason.value, error=str(error), **where)
             return
-        reason = error.reason.value if isinstance(error, WindlassError) else type(error).__name__
-        _log.error("part failed", reason=reason, error=str(error), exc_info=error, **where)
+        # Code only: texts of foreign exceptions may quote values.
+        trace = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("part failed", error=text_of(error), stack=trace, **where)
         self._count(part)
         if key is not None:
             self._faults.failed(key, run, fault_of(part, error))

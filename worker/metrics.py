@@ -101,6 +101,10 @@ class Metrics:
         )
         self.signals_waiting = Gauge("windlass_watcher_signals_waiting", "Signals that wait.", registry=registry)
 
+    def fault(self, part: str) -> None:
+        """Count a failure of work beside the workflows."""
+        self.package_faults.labels(part).inc()
+
 
 class StepMetrics(Interceptor):
     """Measures every activity. Goes outside of whatever turns failures into Temporal's form."""

@@ -39,6 +39,7 @@ from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
+from windlass.worker.waiting import entered, explained
 from windlass.worker.watcher import Watcher
 
 WORKER: Final = "worker"
@@ -81,19 +82,22 @@ class Process:
         async with AsyncExitStack() as stack:
             self.health.waits(WORKER, "its Lease")
             stack.callback(self.health.waits, WORKER, "its Lease")
-            kube = await stack.enter_async_context(self._kube("shards"))
+            kube = await entered(stack, "the client for shards", self._kube("shards"))
             await stack.enter_async_context(_beside(wait_for_definitions(kube, self.health)))
-            await _ensure_namespace(kube, settings.namespace)
             table = ShardTable(kube, settings.namespace, settings.installation)
-            await _opened(table, settings)
+            async with explained("the cluster: namespace and shard table"):
+                await _ensure_namespace(kube, settings.namespace)
+                await _opened(table, settings)
             members = Members(kube, settings.namespace, settings.installation)
             member = member_name(settings.installation, self.identity)
             term = f"{member}/{secrets.token_hex(4)}"
-            watchdog = await stack.enter_async_context(Watchdog())
-            await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
+            watchdog = await entered(stack, "the watchdog", Watchdog())
+            joining = members.joined(term, partial(watchdog.promise, member))
+            await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
-            await sweep(adapters.kube, adapters.packages)
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring))
+            async with explained("the sweep of the package cache"):
+                await sweep(adapters.kube, adapters.packages)
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
@@ -116,13 +120,18 @@ class Process:
         settings = self.settings
         self.health.waits(pool, "the cluster")
         async with AsyncExitStack() as stack:
-            kube = await stack.enter_async_context(self._kube(pool))
-            await _ensure_namespace(kube, settings.namespace)
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            kube = await entered(stack, f"the client for {pool}", self._kube(pool))
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
-            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
+            quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), pool)
+            border = Border(quarantine, self.metrics.fault)
+            methods = activities(
+                adapters, hook_watches(adapters, self.client, settings, border), settings, self.keyring
+            )
             watchdog = await stack.enter_async_context(Watchdog())
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
@@ -136,12 +145,13 @@ class Process:
         settings = self.settings
         self.health.waits(WATCHER, "the cluster")
         async with self._kube(WATCHER) as kube:
-            await _ensure_namespace(kube, settings.namespace)
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
                 quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
-                border = Border(quarantine, lambda part: self.metrics.package_faults.labels(part).inc())
+                border = Border(quarantine, self.metrics.fault)
                 watcher = Watcher(
                     kube=kube,
                     lifecycles=PackageLifecycles(

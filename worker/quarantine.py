@@ -7,9 +7,10 @@ failing for the same reason causes one signal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
 
@@ -18,6 +19,12 @@ from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
 from windlass.domain.faults import Fault, by_part
 from windlass.domain.ids import PackageKey
+
+if TYPE_CHECKING:
+    from windlass.worker.services import Shard
+
+WORKER: Final = "worker"
+WATCHER: Final = "watcher"
 
 REVIEW: Final = 60.0
 """Seconds for which a condition that an earlier process has caused may stand before it is withdrawn: within that time a
@@ -52,7 +59,7 @@ class Quarantine:
 
     Args:
         lifecycles: take the signal.
-        source: who tells, as the worker and the watcher each know of their own parts only.
+        source: the kind of process: each knows of its own parts only.
     """
 
     def __init__(self, lifecycles: Lifecycles, source: str) -> None:
@@ -94,6 +101,14 @@ class Quarantine:
             return
         package = self._packages[key] = _Package(said=None)
         self._review(key, package)
+
+    @asynccontextmanager
+    async def serving(self, shard: Shard) -> AsyncGenerator[None]:
+        """Forget the packages of ``shard`` when it is given up; see `ShardService`."""
+        try:
+            yield
+        finally:
+            await self.leave(shard.serves)
 
     async def leave(self, serves: Callable[[PackageKey], bool]) -> None:
         """Forget packages without telling anybody: another process looks after them from now on."""

@@ -15,14 +15,14 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
     from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order, Quarantined
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.status import MESSAGE_CAP, with_ready
+    from windlass.contracts.status import MESSAGE_CAP, is_handover, queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain import conditions as cond
     from windlass.domain import policy
     from windlass.domain.backoff import delay
     from windlass.domain.changes import Event, classify
     from windlass.domain.effects import on_done, on_skip
-    from windlass.domain.errors import Category, Reason
+    from windlass.domain.errors import HANDED_OVER, Category, Reason
     from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.transitions import Result, begin_removal, done
@@ -37,7 +37,7 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 NOTES_KEPT = 10
 
 SOURCES_KEPT = 4
-"""Kinds of processes that can say that a part is broken; there are two."""
+"""Kinds of processes that can say that a part is broken: worker, watcher and two pools."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -285,16 +285,17 @@ def failed(
     previous = state.failure
     again = previous is not None and previous.step == label
     failure = _failure(previous, label, details, now, chance=chance)
-    count = failure.attempt
     category = _category(details)
     against = step is not None and policy.counts(step.step, details.reason, category)
     strikes = (previous.strikes if previous and again else 0) + int(against)
     failure = failure.model_copy(update={"strikes": strikes})
     state = state.model_copy(update={"failure": failure})
+    if is_handover(failure):
+        return state  # the next worker takes the step up: nothing that people need to see
     if step is not None:
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
         state = _unlearned(state, step, details.reason)
-    if count == 1 or (previous and previous.reason != failure.reason):
+    if previous is None or not again or is_handover(previous) or previous.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     if step is None or not against:
         return state
@@ -331,7 +332,8 @@ def events_failed(
     queues = tuple(
         one.model_copy(update={"failure": failure}) if one.name == queue else one for one in state.hook_queues
     )
-    if known.failure is None or known.failure.reason != failure.reason:
+    said = known.failure is not None and not is_handover(known.failure) and known.failure.reason == failure.reason
+    if not (said or is_handover(failure)):
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     state = with_hook_queues(state, queues, now)
     return _lost(state) if details.reason is Reason.STATE_LOST and not state.progress.removing else state
@@ -350,12 +352,13 @@ def events_ran(state: LifecycleState, queue: str, result: EventsResult, now: flo
 def with_hook_queues(state: LifecycleState, queues: tuple[HookQueue, ...], now: float) -> LifecycleState:
     """Return ``state`` with these queues, and with the condition that a failure of theirs sets."""
     state = state.model_copy(update={"hook_queues": queues})
-    failure = next((queue.failure for queue in queues if queue.failure is not None), None)
+    failure = queue_failure(state)
     if failure is not None:
         change = cond.false(cond.Type.HOOKS_PROCESSED, failure.reason, failure.message)
         return changed(state, (change,), now)
     known = cond.find(state.conditions, cond.Type.HOOKS_PROCESSED)
-    if known.status is cond.Status.FALSE and state.progress.run.complete and state.failure is None:
+    failing = state.failure is not None or any(queue.failure is not None for queue in queues)
+    if known.status is cond.Status.FALSE and state.progress.run.complete and not failing:
         return changed(state, (cond.true(cond.Type.HOOKS_PROCESSED, "Processed"),), now)
     return state
 
@@ -381,7 +384,7 @@ def _failure(previous: Failure | None, label: str, details: FailureDetails, now:
 
 def _category(details: FailureDetails) -> Category:
     # A lost worker is no fault of the step: the first tries after it do not wait.
-    return Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+    return Category.INTERRUPTED if details.reason in HANDED_OVER else details.category
 
 
 def _lost(state: LifecycleState) -> LifecycleState:

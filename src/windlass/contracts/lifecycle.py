@@ -107,7 +107,7 @@ class Quarantined(WireModel):
     """Signal `quarantined`: all parts of the package that are broken in one process; none: everything works again.
 
     Attributes:
-        source: the kind of process, as the worker and the watcher each know of their own parts only.
+        source: the kind of process: each knows of its own parts only.
         parts: one entry for each part, at most `windlass.domain.faults.PARTS_MAX`.
     """
 

@@ -95,8 +95,13 @@ class Reason(StrEnum):
     API_CONFLICT = "ApiConflict"
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
-    INTERRUPTED = "Interrupted"
+    INTERRUPTED = "Interrupted"  # the worker was lost without a word
+    LEASE_LOST = "LeaseLost"  # the worker gave the step back: it stops, or has lost its Lease
     INTERNAL = "Internal"
+
+
+HANDED_OVER: Final = frozenset({Reason.INTERRUPTED, Reason.LEASE_LOST})
+"""Reasons that speak of the worker and not of the step: the next worker takes it up again."""
 
 
 def cap(text: str, limit: int = MAX_TEXT) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
+from typing import Final, cast
 
 from windlass.domain.errors import WindlassError, cap
 
@@ -29,6 +29,36 @@ class Fault:
     part: str
     reason: str
     cause: str
+
+
+_SPEAKING: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ConnectionError,
+    EOFError,
+    ImportError,
+    MemoryError,
+    NameError,
+    OSError,
+    ReferenceError,
+    RuntimeError,
+    StopAsyncIteration,
+    TypeError,
+)
+"""Exceptions whose texts name types, files, addresses and states of the interpreter. Others (`ValueError`, `KeyError`,
+errors of parsers) quote what they were given, which may come from a Secret."""
+
+
+def text_of(error: BaseException) -> str:
+    """Return type and, where it cannot hold values, text of an exception, for the log; all of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(text_of(one) for one in cast("BaseExceptionGroup[BaseException]", error).exceptions)
+    name = type(error).__name__
+    if isinstance(error, WindlassError):
+        return f"{error.reason.value}: {error}"
+    text = str(error) if isinstance(error, _SPEAKING) and not isinstance(error, UnicodeError) else ""
+    return cap(f"{name}: {text}" if text else name)
 
 
 def fault_of(part: str, error: BaseException) -> Fault:

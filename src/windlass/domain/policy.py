@@ -150,6 +150,7 @@ _OTHERWISE: Final = frozenset(
         Reason.API_UNAVAILABLE,
         Reason.API_CONFLICT,
         Reason.INTERRUPTED,
+        Reason.LEASE_LOST,
         Reason.STATE_LOST,
         Reason.STATE_REJECTED,
         Reason.DIGEST_MISMATCH,
