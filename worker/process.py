@@ -179,7 +179,10 @@ class Process:
                     border=border,
                 )
                 _log.info("watcher started", installation=settings.installation)
-                await self._watching(watcher, repositories)
+                try:
+                    await self._watching(watcher, repositories)
+                finally:
+                    await quarantine.leave(lambda _: True)
 
     async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher) -> None:
         """Run the watcher, and say whether it is synced."""
