@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -14,6 +15,7 @@ from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
+from windlass.domain.faults import text_of
 from windlass.domain.ids import API_VERSION, MODULE_NAMESPACE
 from windlass.ports.kube import Kube, Object
 from windlass.runtime.repositories import RepositoryCatalogs
@@ -75,11 +77,11 @@ class RepositoryWatcher:
                 for name in [name for name in self._repositories if name not in found]:
                     await self._forget(name)
                 for item in found.values():
-                    await self._take(item)
+                    await self._border.shared_once("repositories", partial(self._take, item))
             elif event.type == "DELETED":
                 await self._forget(event.object["metadata"]["name"])
             elif event.type != "BOOKMARK":
-                await self._take(event.object)
+                await self._border.shared_once("repositories", partial(self._take, event.object))
 
     async def _watch_secrets(self) -> None:
         """Watch the metadata of Secrets, from the first repository on that refers to one."""
@@ -95,7 +97,7 @@ class RepositoryWatcher:
             names = self._users if changed is None else {changed}
             for name in sorted({user for secret in names for user in self._users.get(secret, ())}):
                 if (repository := self._repositories.get(name)) is not None:
-                    await self._compare(repository)
+                    await self._border.shared_once("repositories", partial(self._compare, repository))
 
     async def _stream(self, kind: str, api_version: str, **selection: Any) -> AsyncIterator[Any]:
         def told(error: WindlassError) -> None:
@@ -166,9 +168,9 @@ class RepositoryWatcher:
                 try:
                     await self._catalogs.changed(name)
                     failures = 0
-                except WindlassError as error:
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is told later, and the others now
                     failures += 1
-                    _log.warning("signal not taken", repository=name, reason=error.reason.value, error=str(error))
+                    _log.warning("signal not taken", repository=name, error=text_of(error))
                     await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
                     if name in self._repositories:
                         self._due.add(name)

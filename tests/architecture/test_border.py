@@ -17,13 +17,9 @@ SUPERVISED = {
     "app.run_fenced": "the workers of one shard; awaited, and what ends one ends all of the shard in order",
     "app._told": "waits for events; ended by their maker",
     "app._ended": "shuts workers down; awaited",
-    "drift.DriftService.serving": "the monitor of all packages; awaited by every shard that it serves",
-    "drift.DriftMonitor.__init__": "the monitor's own group",
-    "drift.DriftMonitor.run": "watches over the kinds of packages; nothing in them is of one package",
+    "drift.DriftMonitor.arrived": "begins to read the packages anew, and does nothing itself",
     "drift.DriftMonitor._plan": "begins a comparison, and does nothing itself",
     "events.HookWatchService._restore_all": "a group of borders: none of its tasks fails",
-    "drift.DriftMonitor._begin": "a comparison",
-    "drift_watches.MetadataWatches.follow": "one watch for each kind, shared by all packages",
     "main.run": "the parts of the process",
     "main._persist": "one part of the process: logged and started again whatever ends it",
     "pools.run_until": "a worker of a pool; awaited",
@@ -32,12 +28,10 @@ SUPERVISED = {
     "process._limited": "waits for the stop; ended by its maker",
     "quarantine.Quarantine._review": "begins to tell a lifecycle, and does nothing itself",
     "quarantine.Quarantine._tell": "tells a lifecycle; catches everything and tries again",
-    "repository_watcher.RepositoryWatcher.run": "parts of the watcher",
     "shards.ShardKeeper.run": "follows members and table; awaited, and what ends one ends the keeper",
     "shards.ShardKeeper._begin": "one shard; awaited by the keeper",
     "signals.SignalQueue.run": "senders of the watcher; each catches what is of one package",
     "waiting.explained": "writes a line into the log",
-    "watcher.Watcher.run": "parts of the watcher",
 }
 """Where else something is begun, and what supervises it."""
 
