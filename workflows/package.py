@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -47,10 +48,12 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.steps import Observation, ObserveRequest, Performed
     from windlass.domain.backoff import delay
     from windlass.domain.changes import cancels, classify
+    from windlass.domain.deadlines import Agenda, next_deadline
     from windlass.domain.effects import on_begin
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import Hold, Next, Step, serving
+    from windlass.domain.losses import NO_FAILURES
     from windlass.domain.package import Artifact
     from windlass.domain.policy import passes
     from windlass.domain.transitions import begin
@@ -96,7 +99,8 @@ class PackageLifecycleWorkflow:
     async def _live(self) -> None:
         while True:
             await self._look()
-            self._state = drift.taken_in(self._state, workflow.time())
+            now = workflow.time()
+            self._state = drift.taken_in(self._state, now)
             step = self._decide()
             self._recorder.describe(self._state, step)
             if step.step is Step.FINISH:
@@ -104,7 +108,7 @@ class PackageLifecycleWorkflow:
             if self._handover_due(idle=step.step is Step.WAIT):
                 await self._hand_over()
             if step.step is Step.WAIT:
-                await self._rest(step)
+                await self._rest(step, now)
             else:
                 await self._perform(step)
 
@@ -239,10 +243,15 @@ class PackageLifecycleWorkflow:
         if step.step is Step.FINISH and self._stale:
             # Somebody told of something new, or the last look failed: the name may be in use again.
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
-        waiting = state.failure is not None and state.failure.next_try > workflow.time()
-        if waiting and step.step not in {Step.WAIT, Step.FINISH}:
-            return Next(step=Step.WAIT, hold=Hold.BACKOFF)
+        if step.step not in {Step.WAIT, Step.FINISH} and self._tries_at(step.label) > workflow.time():
+            return Next(step=Step.WAIT, hold=Hold.BACKOFF, blocked=step.label)
         return step
+
+    def _tries_at(self, label: str) -> float:
+        """Return when the step with this label may be tried, 0 for now."""
+        failure, found = self._state.failure, self._state.interruptions
+        failed = failure.next_try if failure is not None else 0.0
+        return max(failed, found.next_try) if found is not None and found.step == label else failed
 
     async def _perform(self, step: Next) -> None:
         """Perform one step and fold in what it brought; failures are written down, cancellations are not."""
@@ -271,36 +280,53 @@ class PackageLifecycleWorkflow:
         try:
             performed = await task
         except (FailureError, asyncio.CancelledError) as error:
-            if interrupted or is_cancelled_exception(error):
-                # What an order has stopped has not failed, however it ended.
-                workflow.logger.info("step cancelled", extra={"step": step.label})
-            else:
-                self._failed(step.label, step, failure_of(error))
+            self._unfinished(step, error, ordered=interrupted, stopped=task.cancelling() > 0)
             return
         if step.step is Step.UPGRADE_RELEASE and not wrote:
             # Nobody has seen "being applied": the transition times of what was True before must not move.
             self._set(conditions=started.conditions)
         self._fold(step, started, performed)
 
-    async def _rest(self, step: Next) -> None:
-        """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
+    def _unfinished(self, step: Next, error: BaseException, *, ordered: bool, stopped: bool) -> None:
+        """Take note that a step ended without success.
+
+        ``ordered`` says that a person had it stopped, ``stopped`` that this workflow did for whatever reason.
+        """
+        details, cancelled = failure_of(error), is_cancelled_exception(error)
+        if ordered or (stopped and cancelled):
+            # What an order has stopped has not failed, however it ended.
+            workflow.logger.info("step cancelled", extra={"step": step.label})
+            self._set(interruptions=None)
+        elif cancelled or details.reason in NO_FAILURES:
+            now, chance = workflow.time(), workflow.random().random()
+            self._state = moves.interrupted(self._state, step.label, details, now, chance=chance)
+            extra = {"step": step.label, "reason": details.reason.value, "error": details.message}
+            workflow.logger.info("step interrupted", extra=extra)
+        else:
+            self._failed(step.label, step, details)
+
+    async def _rest(self, step: Next, now: float) -> None:
+        """Write down where things stand, then wait for news, or until there is something to do again.
+
+        Whatever was due at ``now`` has been done.
+        """
         self._at_hand = None  # it was of that moment
         self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
         self._recorder.describe(self._state, step)
-        until = [self._recorder.retry_at] if self._recorder.owes else []
-        if self._stale:
-            until.append(self._look_at)
-        if step.hold is Hold.BACKOFF and self._state.failure:
-            until.append(self._state.failure.next_try)
-        if self._state.drift.again_at:
-            until.append(self._state.drift.again_at)
+        agenda = Agenda(
+            look=self._look_at if self._stale else None,
+            write=self._recorder.retry_at if self._recorder.owes else None,
+            tries=self._tries_at(step.blocked),
+            compare=self._state.drift.again_at,
+        )
+        deadline = next_deadline(agenda, step, compares=drift.may_compare(self._state), now=now)
         await self._wait(
             lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(),
-            until,
-            summary=f"rests: {step.hold.value}" if step.hold else "rests",
+            [deadline.at] if deadline is not None else [],
+            summary=f"rests until it can {deadline.acts.value}" if deadline is not None else "rests",
         )
 
     # -- beside a running step ----------------------------------------------------------------------------------
@@ -391,7 +417,8 @@ class PackageLifecycleWorkflow:
         if not until:
             await workflow.wait_condition(condition)
             return
-        seconds = max(min(until) - workflow.time(), 0.001)
+        # Rounded up to what timers resolve: none fires a moment before what it is for.
+        seconds = max(math.ceil((min(until) - workflow.time()) * 1000), 1) / 1000
         with contextlib.suppress(TimeoutError):
             await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds), timeout_summary=summary)
 
@@ -413,7 +440,9 @@ class PackageLifecycleWorkflow:
     def _look_failed(self, details: FailureDetails) -> None:
         """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""
         self._looks_failed += 1
-        if self._state.failure is None or self._state.failure.step == moves.OBSERVE:
+        if details.reason in NO_FAILURES:
+            pass  # a worker that was drained has said nothing about the object
+        elif self._state.failure is None or self._state.failure.step == moves.OBSERVE:
             self._failed(moves.OBSERVE, None, details)
         wait = delay(Category.TRANSIENT, self._looks_failed, chance=workflow.random().random())
         self._look_at = workflow.time() + wait

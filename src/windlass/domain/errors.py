@@ -96,6 +96,8 @@ class Reason(StrEnum):
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
     INTERRUPTED = "Interrupted"
+    HANDED_OVER = "HandedOver"  # the worker was drained or lost its shard; the next one begins the step anew
+    WORKER_LOST = "WorkerLost"  # the worker ended, or fell silent, before the step had reported anything
     INTERNAL = "Internal"
 
 
