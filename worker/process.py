@@ -90,8 +90,9 @@ class Process:
             watchdog = await stack.enter_async_context(Watchdog())
             await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
             serving.set()
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            adapters = await stack.enter_async_context(built(settings, self.keyring, WORKER))
             await sweep(adapters.kube, adapters.packages)
+            await adapters.suspects.settle()
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
@@ -116,7 +117,7 @@ class Process:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(self._kube(pool))
             await _ensure_namespace(kube, settings.namespace)
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            adapters = await stack.enter_async_context(built(settings, self.keyring, pool))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)

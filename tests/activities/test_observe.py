@@ -21,6 +21,7 @@ def observing(bench: Bench) -> ObserveActivities:
         objects=bench.objects,
         records=bench.records,
         contents=bench.contents,
+        openings=bench.openings,
         clock=bench.clock,
         digest_key=DIGEST_KEY,
     )

@@ -221,7 +221,7 @@ class VirtualLife:
             case "complete_workflow_execution":
                 self.ended = True
             case _:
-                assert kind not in {"fail_workflow_execution"}, command
+                assert kind != "fail_workflow_execution", command
                 self.spent[str(kind)] += 1
 
     def _perform(self, seq: int, name: str, arguments: list[Payload], *, local: bool) -> None:

@@ -106,8 +106,8 @@ class PackageRecord(WireModel):
         revisions: what the good releases, and the one that stands, were made from; oldest first.
         watched: the kubernetes bindings that are enabled; None if none are.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
-        faults: how often in a row a process ended while a part of the work beside the steps (drift, informers) was under
-            way for this package (`windlass.domain.losses`).
+        faults: how often in a row a process ended while a part of the work beside the steps (drift, informers) was
+            under way for this package (`windlass.domain.losses`).
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
 

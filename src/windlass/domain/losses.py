@@ -8,7 +8,7 @@ worker was drained or lost its shard, has reported that: such a step is tried ag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,6 +83,9 @@ def told(step: str, lost: int) -> str:
 
 
 HINT: Final = "see why the worker ended (its log, its memory limit), or change the object; then order `retry`"
+
+
+type ChangeOfFaults = Callable[[Mapping[str, int]], dict[str, int]]
 
 
 def with_fault(faults: Mapping[str, int], part: str) -> dict[str, int]:
