@@ -8,6 +8,7 @@ import hashlib
 import re
 import signal
 import socket
+import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -20,6 +21,7 @@ from temporalio.service import RPCError
 from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.faults import text_of
 from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
@@ -27,6 +29,7 @@ from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
 from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings
+from windlass.worker.waiting import explained
 
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
 
@@ -102,26 +105,38 @@ async def _registered(client: Client) -> None:
 async def _persist(
     part: str, once: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event, metrics: Metrics
 ) -> None:
-    """Run one part until ``stop``; when its Lease is lost, or the cluster does not answer, again with back-off.
+    """Run one part until ``stop``; whatever ends it earlier is logged, and it runs again with back-off.
 
     ``once`` sets the event it is given when it serves and ends by itself after ``stop``; before that it is cancelled.
+
+    Raises:
+        BaseException: the part has never served and cannot be started as it is configured (see `_hopeless`).
     """
     stopping = asyncio.create_task(stop.wait())
     failures = 0
+    served = False
     while not stop.is_set():
         serving = asyncio.Event()
         running = asyncio.ensure_future(once(serving))
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not serving.is_set():
             running.cancel()
-        [outcome] = await asyncio.gather(running, return_exceptions=True)
-        if stop.is_set() or not isinstance(outcome, BaseException):
+        async with explained(f"{part} to stop"):
+            [outcome] = await asyncio.gather(running, return_exceptions=True)
+        if stop.is_set():
             break
-        if not _transient(outcome):
+        served = served or serving.is_set()
+        if not isinstance(outcome, BaseException):
+            outcome = RuntimeError("it has ended without being told to")
+        if not served and _hopeless(outcome):
             raise outcome
         failures = 0 if isinstance(outcome, LeaseLostError) else failures + 1
         metrics.interruptions.labels(part).inc()
-        _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
+        if _transient(outcome):
+            _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
+        else:
+            trace = "".join(line for leaf in _leaves(outcome) for line in traceback.format_tb(leaf.__traceback__))
+            _log.error("interrupted", part=part, error=text_of(outcome), stack=trace, failures=failures)
         await asyncio.wait([stopping], timeout=delay(Category.TRANSIENT, failures + 1, chance=0.5))
     stopping.cancel()
     _log.info("stopped", part=part)
@@ -134,6 +149,15 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
             yield from _leaves(nested)
     else:
         yield error
+
+
+def _hopeless(error: BaseException) -> bool:
+    """Say whether another try of a part that has never worked is pointless: somebody must change its settings.
+
+    Missing rights are none of that: roles may be applied after the process has started.
+    """
+    leaves = list(_leaves(error))
+    return any(isinstance(one, PermanentError) and one.reason is not Reason.FORBIDDEN for one in leaves)
 
 
 def _transient(error: BaseException) -> bool:

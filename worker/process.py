@@ -27,16 +27,19 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.border import Border
 from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.registration import activities
 from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
+from windlass.worker.waiting import entered, explained
 from windlass.worker.watcher import Watcher
 
 WORKER: Final = "worker"
@@ -79,20 +82,24 @@ class Process:
         async with AsyncExitStack() as stack:
             self.health.waits(WORKER, "its Lease")
             stack.callback(self.health.waits, WORKER, "its Lease")
-            kube = await stack.enter_async_context(self._kube("shards"))
+            kube = await entered(stack, "the client for shards", self._kube("shards"))
             await stack.enter_async_context(_beside(wait_for_definitions(kube, self.health)))
-            await _ensure_namespace(kube, settings.namespace)
             table = ShardTable(kube, settings.namespace, settings.installation)
-            await _opened(table, settings)
+            async with explained("the cluster: namespace and shard table"):
+                await _ensure_namespace(kube, settings.namespace)
+                await _opened(table, settings)
             members = Members(kube, settings.namespace, settings.installation)
             member = member_name(settings.installation, self.identity)
             term = f"{member}/{secrets.token_hex(4)}"
-            watchdog = await stack.enter_async_context(Watchdog())
-            await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
+            watchdog = await entered(stack, "the watchdog", Watchdog())
+            joining = members.joined(term, partial(watchdog.promise, member))
+            await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await stack.enter_async_context(built(settings, self.keyring, WORKER))
-            await sweep(adapters.kube, adapters.packages)
-            await adapters.suspects.settle()
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, WORKER))
+            async with explained("the sweep of the package cache"):
+                await sweep(adapters.kube, adapters.packages)
+            async with explained("the count of what the process before had under way"):
+                await adapters.suspects.settle()
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
@@ -115,13 +122,18 @@ class Process:
         settings = self.settings
         self.health.waits(pool, "the cluster")
         async with AsyncExitStack() as stack:
-            kube = await stack.enter_async_context(self._kube(pool))
-            await _ensure_namespace(kube, settings.namespace)
-            adapters = await stack.enter_async_context(built(settings, self.keyring, pool))
+            kube = await entered(stack, f"the client for {pool}", self._kube(pool))
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, pool))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
-            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
+            quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), pool)
+            border = Border(quarantine, self.metrics.fault)
+            methods = activities(
+                adapters, hook_watches(adapters, self.client, settings, border), settings, self.keyring
+            )
             watchdog = await stack.enter_async_context(Watchdog())
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
@@ -135,7 +147,8 @@ class Process:
         settings = self.settings
         self.health.waits(WATCHER, "the cluster")
         async with self._kube(WATCHER) as kube:
-            await _ensure_namespace(kube, settings.namespace)
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):

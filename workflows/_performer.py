@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from temporalio import workflow
@@ -57,9 +58,6 @@ REMOTE = frozenset(
     {
         Step.DOWNLOAD,
         Step.RESOLVE,
-        Step.INSTALL,
-        Step.LOAD,
-        Step.APPLY_SETTINGS,
         Step.WATCH,
         Step.CHECK_DRIFT,
         Step.UPGRADE_RELEASE,
@@ -67,7 +65,7 @@ REMOTE = frozenset(
         *BINDING_OF,
     }
 )
-"""Steps that may be remote activities: heartbeats, cancellation, and a status write when they take long."""
+"""Steps that are remote activities: heartbeats, cancellation, and a status write when they take long."""
 
 
 OPENING_STEPS = frozenset({Step.INSTALL, Step.LOAD})
@@ -95,8 +93,11 @@ def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Per
     return None
 
 
-async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
-    """Run the activity of ``step``; activity failures pass through."""
+async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
+    """Run the activity of ``step``; activity failures pass through.
+
+    ``went_remote`` is called when a step that may be done in a local activity takes a remote one.
+    """
     desired, progress = state.wanted, state.progress
     match step.step:
         case Step.ADD_FINALIZER:
@@ -114,14 +115,14 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
                 record=state.record,
                 open=_may_open(state),
             )
-            installed = await _local_first(PackageActivities.install, request)
+            installed = await _local_first(PackageActivities.install, request, went_remote)
             return Performed(record=installed.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
-            loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content))
+            loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content), went_remote)
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
-            return await _apply_settings(key, state)
+            return await _apply_settings(key, state, went_remote)
         case Step.WATCH:
             return await _watch(key, state)
         case Step.UNWATCH:
@@ -162,12 +163,13 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
 
 
 async def _local_first[Asked, Answer: Pending](
-    method: MethodAsyncSingleParam[Any, Asked, Answer], request: Asked
+    method: MethodAsyncSingleParam[Any, Asked, Answer], request: Asked, went_remote: Callable[[], None]
 ) -> Answer:
     """Run an activity that is a local one over content that its worker has opened, else a remote one."""
     begun = await workflow.execute_local_activity_method(method, request, **OPENED)
     if not begun.pending:
         return begun
+    went_remote()
     return await workflow.execute_activity_method(method, request, **OPENING)
 
 
@@ -193,7 +195,7 @@ def _downloaded(artifact: Artifact, state: LifecycleState) -> Performed:
     )
 
 
-async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
+async def _apply_settings(key: PackageKey, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
     target = state.control.target
     request = SettingsRequest(
         key=key,
@@ -204,7 +206,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         settings=state.desired.settings,
         keep=tuple(good.mark for good in state.control.good),
     )
-    applied = await _local_first(SettingsActivities.apply_settings, request)
+    applied = await _local_first(SettingsActivities.apply_settings, request, went_remote)
     return Performed(
         result=Result(settings=applied.settings, values=applied.values, disabled=applied.disabled),
         record=applied.record,

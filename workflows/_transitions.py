@@ -13,9 +13,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order
+    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order, Quarantined
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.status import with_ready
+    from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain import conditions as cond
     from windlass.domain import losses, policy
@@ -35,6 +35,9 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
+
+SOURCES_KEPT = 4
+"""Kinds of processes that can say that a part is broken: worker, watcher and two pools."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -119,6 +122,30 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     )
 
 
+def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
+    """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
+    others = tuple(one for one in state.quarantine if one.source != message.source)
+    reported = sorted((*others, *([message] if message.parts else [])), key=lambda one: one.source)[:SOURCES_KEPT]
+    state = state.model_copy(update={"quarantine": tuple(reported)})
+    parts = [part for one in reported for part in one.parts]
+    before = cond.find(state.conditions, cond.Type.QUARANTINED)
+    if not parts:
+        if before.status is not cond.Status.TRUE:
+            return state
+        state = changed(state, (cond.false(cond.Type.QUARANTINED, "Working"),), now)
+        return noted(state, "QuarantineEnded", "all parts work again", now)
+    text = "; ".join(f"{part.part}: {part.cause}" for part in parts)
+    change = cond.Change(
+        type=cond.Type.QUARANTINED,
+        status=cond.Status.TRUE,
+        reason="PartFailed",
+        message=f"{text}; tried again with back-off"[:MESSAGE_CAP],
+    )
+    if (before.status, before.message) == (change.status, change.message):
+        return state
+    return noted(changed(state, (change,), now), "Quarantined", change.message, now, warning=True)
+
+
 def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
     # The object that was taken over from an earlier workflow was replaced before this one adopted it: what people said
     # of it, and what its runs have shown, is not true of the next. What lies in the cluster and on disk stays known.
@@ -135,6 +162,7 @@ def _fresh(now: float) -> dict[str, object]:
         "orders": (),
         "control": Control(),
         "unrecorded": (),
+        "quarantine": (),
     }
 
 
@@ -260,7 +288,6 @@ def failed(
     previous = state.failure
     again = previous is not None and previous.step == label
     failure = _failure(previous, label, details, now, chance=chance)
-    count = failure.attempt
     category = _category(details)
     against = step is not None and policy.counts(step.step, details.reason, category)
     strikes = (previous.strikes if previous and again else 0) + int(against)
@@ -270,7 +297,7 @@ def failed(
         state = state.model_copy(update={"interruptions": None})
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
         state = _unlearned(state, step, details.reason)
-    if count == 1 or (previous and previous.reason != failure.reason):
+    if previous is None or not again or previous.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     if step is None or not against:
         return state
@@ -380,14 +407,22 @@ def events_ran(state: LifecycleState, queue: str, result: EventsResult, now: flo
 def with_hook_queues(state: LifecycleState, queues: tuple[HookQueue, ...], now: float) -> LifecycleState:
     """Return ``state`` with these queues, and with the condition that a failure of theirs sets."""
     state = state.model_copy(update={"hook_queues": queues})
-    failure = next((queue.failure for queue in queues if queue.failure is not None), None)
+    failure = queue_failure(state)
     if failure is not None:
         change = cond.false(cond.Type.HOOKS_PROCESSED, failure.reason, failure.message)
         return changed(state, (change,), now)
     known = cond.find(state.conditions, cond.Type.HOOKS_PROCESSED)
-    if known.status is cond.Status.FALSE and state.progress.run.complete and state.failure is None:
+    failing = state.failure is not None or any(queue.failure is not None for queue in queues)
+    if known.status is cond.Status.FALSE and state.progress.run.complete and not failing:
         return changed(state, (cond.true(cond.Type.HOOKS_PROCESSED, "Processed"),), now)
     return state
+
+
+def tries_at(state: LifecycleState, label: str) -> float:
+    """Return when the step with this label may be tried (seconds since the epoch), 0 for now."""
+    failure, found = state.failure, state.interruptions
+    failed = failure.next_try if failure is not None else 0.0
+    return max(failed, found.next_try) if found is not None and found.step == label else failed
 
 
 def attempt(state: LifecycleState) -> int:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import math
-from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -19,6 +15,7 @@ from windlass.workflows._hook_queues import HookQueues, Host
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, foregone, perform
 from windlass.workflows._recorder import Recorder
+from windlass.workflows._waiting import stopped, wait
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -29,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         DESIRED_CHANGED,
         HOOK_EVENTS,
         PACKAGE_LIFECYCLE,
+        QUARANTINED,
         RELEASE_DRIFTED,
         DesiredChanged,
         DumpView,
@@ -38,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
         Order,
         OrderResult,
         PauseOrder,
+        Quarantined,
         QueuesView,
         ReleaseDrifted,
         ResumeOrder,
@@ -78,6 +77,7 @@ class PackageLifecycleWorkflow:
         self._signals = 0
         self._running: Next | None = None
         self._interrupted = False
+        self._remote = False
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
         self._hooks = HookQueues(
@@ -139,6 +139,13 @@ class PackageLifecycleWorkflow:
         self._signals += 1
         if self._observed:
             self._state = drift.taken_in(drift.told(self._state, message), workflow.time())
+
+    @workflow.signal(name=QUARANTINED)
+    def quarantined(self, message: Quarantined) -> None:
+        """Parts of the package's work beside this workflow are broken, or work again: say so in the status."""
+        self._signals += 1
+        if self._observed:
+            self._state = moves.quarantined(self._state, message, workflow.time())
 
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
@@ -243,15 +250,9 @@ class PackageLifecycleWorkflow:
         if step.step is Step.FINISH and self._stale:
             # Somebody told of something new, or the last look failed: the name may be in use again.
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
-        if step.step not in {Step.WAIT, Step.FINISH} and self._tries_at(step.label) > workflow.time():
+        if step.step not in {Step.WAIT, Step.FINISH} and moves.tries_at(state, step.label) > workflow.time():
             return Next(step=Step.WAIT, hold=Hold.BACKOFF, blocked=step.label)
         return step
-
-    def _tries_at(self, label: str) -> float:
-        """Return when the step with this label may be tried, 0 for now."""
-        failure, found = self._state.failure, self._state.interruptions
-        failed = failure.next_try if failure is not None else 0.0
-        return max(failed, found.next_try) if found is not None and found.step == label else failed
 
     async def _perform(self, step: Next) -> None:
         """Perform one step and fold in what it brought; failures are written down, cancellations are not."""
@@ -271,7 +272,8 @@ class PackageLifecycleWorkflow:
         self._running = step
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
         self._set(hook_run=self._state.hook_run or str(workflow.uuid4()))
-        task = asyncio.create_task(perform(self._key, step, self._state))
+        self._remote = step.step in REMOTE
+        task = asyncio.create_task(perform(self._key, step, self._state, self._went_remote))
         try:
             wrote = await self._accompany(task, step)
         finally:
@@ -319,11 +321,11 @@ class PackageLifecycleWorkflow:
         agenda = Agenda(
             look=self._look_at if self._stale else None,
             write=self._recorder.retry_at if self._recorder.owes else None,
-            tries=self._tries_at(step.blocked),
+            tries=moves.tries_at(self._state, step.blocked),
             compare=self._state.drift.again_at,
         )
         deadline = next_deadline(agenda, step, compares=drift.may_compare(self._state), now=now)
-        await self._wait(
+        await wait(
             lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(),
             [deadline.at] if deadline is not None else [],
             summary=f"rests until it can {deadline.acts.value}" if deadline is not None else "rests",
@@ -340,24 +342,25 @@ class PackageLifecycleWorkflow:
             return await self._stay_beside(task, step)
         finally:
             # Whatever ends the company, the cancellation of the whole workflow among it: no step is left alone.
-            await _stop(task)
+            await stopped(task)
 
     async def _stay_beside(self, task: asyncio.Task[Performed], step: Next) -> bool:
-        show_at = workflow.time() + self._show_after if step.step in REMOTE else 0.0
-        give_up_at = 0.0
-        wrote = False
+        show_at, give_up_at = 0.0, 0.0
+        wrote = remote = False
         while not task.done():
+            if self._remote and not remote:
+                remote, show_at = True, workflow.time() + self._show_after
             look_at = self._look_at if self._stale else 0.0
             write_at = self._recorder.retry_at if self._recorder.owes else 0.0
             until = [at for at in (show_at, give_up_at, look_at, write_at) if at]
             leaving = give_up_at > 0
-            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote)
-            await self._wait(needed, until, summary=f"beside {step.label}")
+            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote, remote=remote)
+            await wait(needed, until, summary=f"beside {step.label}")
             if task.done():
                 break
             if self._interrupted:
                 workflow.logger.info("cancelling step", extra={"step": step.label, "event": "Ordered"})
-                await _stop(task)
+                await stopped(task)
                 break
             if self._lookable():
                 await self._look_beside(task, step)
@@ -369,13 +372,23 @@ class PackageLifecycleWorkflow:
             if self._handover_due() and not give_up_at:
                 give_up_at = workflow.time() + HANDOVER_GRACE
             if give_up_at and workflow.time() >= give_up_at:
-                await _stop(task)
+                await stopped(task)
         return wrote
 
-    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool) -> bool:
+    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool, remote: bool) -> bool:
         handover = not leaving and self._handover_due()
         # Orders and failures that come in once the step is on show are shown at once; before, with the step itself.
-        return task.done() or self._interrupted or self._lookable() or handover or (shown and self._news())
+        return (
+            task.done()
+            or self._remote != remote
+            or self._interrupted
+            or self._lookable()
+            or handover
+            or (shown and self._news())
+        )
+
+    def _went_remote(self) -> None:
+        self._remote = True
 
     async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
         before = self._state
@@ -383,7 +396,7 @@ class PackageLifecycleWorkflow:
         event = classify(before.wanted, self._state.wanted)
         if not task.done() and cancels(event, step, before.progress):
             workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
-            await _stop(task)
+            await stopped(task)
 
     # -- hook queues -----------------------------------------------------------------------------------------------
 
@@ -408,19 +421,6 @@ class PackageLifecycleWorkflow:
 
     def _lookable(self) -> bool:
         return self._stale and workflow.time() >= self._look_at
-
-    async def _wait(self, condition: Callable[[], bool], until: list[float], *, summary: str) -> None:
-        """Wait for ``condition``, at the latest until the earliest of ``until`` (seconds since the epoch).
-
-        ``summary`` is the timer's name in the Temporal UI.
-        """
-        if not until:
-            await workflow.wait_condition(condition)
-            return
-        # Rounded up to what timers resolve: none fires a moment before what it is for.
-        seconds = max(math.ceil((min(until) - workflow.time()) * 1000), 1) / 1000
-        with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds), timeout_summary=summary)
 
     def _take_in(self, found: Observation) -> None:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
@@ -481,10 +481,3 @@ class PackageLifecycleWorkflow:
 
     def _set(self, **changes: Any) -> None:
         self._state = self._state.model_copy(update=changes)
-
-
-async def _stop(task: asyncio.Task[Performed]) -> None:
-    """Cancel a step, if it is not done, and wait for its end."""
-    if not task.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

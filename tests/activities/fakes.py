@@ -105,7 +105,7 @@ class FakeRecords:
     async def watched(self, installation: str) -> list[PackageKey]:
         return [key for key, (record, _) in self.stored.items() if record.watched and key.installation == installation]
 
-    async def faulty(self, installation: str) -> list[PackageKey]:
+    async def faulty(self, _installation: str) -> list[PackageKey]:
         return []
 
     async def delete(self, key: PackageKey) -> None:

@@ -20,6 +20,7 @@ PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
 HOOK_EVENTS = "hook_events"
 RELEASE_DRIFTED = "release_drifted"
+QUARANTINED = "quarantined"
 
 
 type Pool = Literal["helm", "hooks"]
@@ -104,6 +105,26 @@ class DriftState(WireModel):
     again_at: float = 0.0
 
 
+class FaultyPart(WireModel):
+    """A part of a package's work beside its workflow that fails and is tried again."""
+
+    part: str
+    reason: str
+    cause: str = ""
+
+
+class Quarantined(WireModel):
+    """Signal `quarantined`: all parts of the package that are broken in one process; none: everything works again.
+
+    Attributes:
+        source: the kind of process: each knows of its own parts only.
+        parts: one entry for each part, at most `windlass.domain.faults.PARTS_MAX`.
+    """
+
+    source: str
+    parts: tuple[FaultyPart, ...] = ()
+
+
 class LifecycleState(WireModel):
     """Everything a run hands to the next one."""
 
@@ -131,6 +152,8 @@ class LifecycleState(WireModel):
     """Id of a hook run whose end was not learned; the same run is tried again under it."""
     hook_queues: tuple[HookQueue, ...] = ()
     drift: DriftState = DriftState()
+    quarantine: tuple[Quarantined, ...] = ()
+    """What does not work beside the workflow, one entry for each source that has something to say."""
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()

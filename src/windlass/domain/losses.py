@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Category, Reason
+from windlass.domain.errors import HANDED_OVER, Category, Reason
 from windlass.domain.policy import Cause, Held
 
 LOSSES: Final = 3
@@ -23,7 +23,7 @@ SPREAD: Final = 10.0
 """Seconds within which the try after the second loss begins: most steps take less than one, so that suspects seldom
 meet again."""
 
-NO_FAILURES: Final = frozenset({Reason.INTERRUPTED, Reason.HANDED_OVER, Reason.WORKER_LOST})
+NO_FAILURES: Final = HANDED_OVER | {Reason.WORKER_LOST}
 """How a step ends that has not failed: it is tried again, and what it was about stands as it did."""
 
 

@@ -151,7 +151,7 @@ _OTHERWISE: Final = frozenset(
         Reason.API_UNAVAILABLE,
         Reason.API_CONFLICT,
         Reason.INTERRUPTED,
-        Reason.HANDED_OVER,
+        Reason.LEASE_LOST,
         Reason.WORKER_LOST,
         Reason.STATE_LOST,
         Reason.STATE_REJECTED,

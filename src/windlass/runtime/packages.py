@@ -25,6 +25,7 @@ from windlass.contracts.lifecycle import (
     Order,
     OrderResult,
     Pool,
+    Quarantined,
     QueuesView,
     ReleaseDrifted,
     RollbackOrder,
@@ -145,6 +146,23 @@ class PackageLifecycles:
         """
         try:
             await self._handle(key).signal(PackageLifecycleWorkflow.release_drifted, message, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
+    async def quarantined(self, key: PackageKey, message: Quarantined) -> bool:
+        """Tell a running lifecycle which parts of its package are broken in this process; never start one.
+
+        Returns:
+            False if none runs.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        try:
+            await self._handle(key).signal(PackageLifecycleWorkflow.quarantined, message, rpc_timeout=RPC_TIMEOUT)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return False

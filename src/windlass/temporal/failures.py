@@ -39,6 +39,9 @@ from windlass.domain.errors import (
 
 _CHAIN_MAX: Final = 32  # causes looked at; real chains have two or three
 
+_WORKER_SHUTDOWN: Final = "WorkerShutdown"
+"""Type of the failure by which the SDK's core gives back an activity whose worker shuts down."""
+
 _TIMEOUTS: Final = {
     TimeoutType.START_TO_CLOSE: "took longer than it may",
     TimeoutType.SCHEDULE_TO_START: "was not taken up by any worker in time",
@@ -72,6 +75,18 @@ def to_application_error(error: WindlassError, *, retry_interrupted: bool = Fals
         type=details.reason,
         non_retryable=details.category is Category.PERMANENT or (interrupted and not retry_interrupted),
         category=ApplicationErrorCategory.BENIGN if interrupted else ApplicationErrorCategory.UNSPECIFIED,
+    )
+
+
+def handed_over(why: str) -> ApplicationError:
+    """Return what an activity raises that its worker gives back, so that the workflow learns of it at once.
+
+    ``why`` says what keeps the worker from going on. The server does not retry it: the workflow does, with the next
+    worker.
+    """
+    details = FailureDetails(category=Category.TRANSIENT, reason=Reason.LEASE_LOST, message=why)
+    return ApplicationError(
+        why, details, type=details.reason, non_retryable=True, category=ApplicationErrorCategory.BENIGN
     )
 
 
@@ -175,6 +190,9 @@ def _classified(error: BaseException, step: str) -> FailureDetails | None:
         return _interrupted(f"{step} was terminated")
     if isinstance(error, ServerError):
         return _interrupted(f"{step} was given up by the Temporal server")
+    if isinstance(error, ApplicationError) and error.type == _WORKER_SHUTDOWN:
+        message = f"{step} was given back by a worker that stops"
+        return FailureDetails(category=Category.TRANSIENT, reason=Reason.LEASE_LOST, message=message)
     if isinstance(error, ApplicationError):
         # Raised by code that does not know this module; its type is a name, its text may hold values.
         return _internal(f"{step} failed with an unexpected {error.type or 'error'}")
@@ -186,7 +204,7 @@ def _classified(error: BaseException, step: str) -> FailureDetails | None:
 def _lost(error: TimeoutError, step: str) -> FailureDetails:
     if WAITING in error.last_heartbeat_details:
         # It had opened nothing: what ended its worker was something else.
-        return _transient(Reason.HANDED_OVER, f"{step} lost its worker while it waited for its turn")
+        return _transient(Reason.INTERRUPTED, f"{step} lost its worker while it waited for its turn")
     return _transient(Reason.WORKER_LOST, f"{step} {_TIMEOUTS[error.type or TimeoutType.HEARTBEAT]}")
 
 

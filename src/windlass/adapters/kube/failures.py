@@ -82,7 +82,8 @@ def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> Windlass
         return PermanentError(
             Reason.FORBIDDEN,
             f"cannot {call}: {said}",
-            hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it",
+            hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it; "
+            "an API server that has just started may not have loaded its roles yet, which goes away by itself",
             actor=Actor.ADMIN,
         )
     if status == 413 or (status >= 500 and sent > STORED_MAX):

@@ -83,7 +83,7 @@ async def held(
         yield
     except asyncio.CancelledError:
         if lost and body is not None and body.uncancel() == 0:
-            raise LeaseLostError(Reason.API_UNAVAILABLE, f"{lease.ref} is lost: {lost[0]}") from None
+            raise LeaseLostError(Reason.LEASE_LOST, f"{lease.ref} is lost: {lost[0]}") from None
         raise
     finally:
         ended = True
