@@ -94,6 +94,10 @@ class Contents:
         except (WindlassError, TimeoutError):
             return None
 
+    def prepared(self, digest: str) -> bool:
+        """Say whether this process has read the content with this digest."""
+        return digest in self._schemas
+
     async def ensure(self, artifact: Artifact) -> Content:
         """Return the content of ``artifact``, fetching it if this worker does not have it."""
         root = self._packages.cached(artifact.digest)

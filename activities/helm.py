@@ -99,7 +99,7 @@ class HelmActivities:
                 state.ref,
                 lambda record: self._contents.releasing(record, request.artifact, values, request.keep),
             )
-            beat.details = "applying"
+            beat.details, beat.waiting = "applying", True
             outcome = await self._helm.upgrade(wanted)
             turn.give_back()
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
@@ -123,7 +123,7 @@ class HelmActivities:
     async def _uninstall(self, request: UninstallRequest, turn: Turn) -> UninstallResult:
         async with heartbeating() as beat:
             ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
-            beat.details = "uninstalling"
+            beat.details, beat.waiting = "uninstalling", True
             state = await self._contents.state(request.key, request.uid, request.record)
 
             async def write_down(objects: tuple[ObjectRef, ...]) -> None:

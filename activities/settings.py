@@ -7,8 +7,10 @@ from typing import Any
 
 from temporalio import activity
 
+from windlass.activities.brief import Briefs
 from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
@@ -27,19 +29,36 @@ class SettingsActivities:
     """Settings are read where they are used, and kept in the state Secret only."""
 
     def __init__(
-        self, *, objects: PackageObjects, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes
+        self,
+        *,
+        objects: PackageObjects,
+        contents: Contents,
+        jq: Jq,
+        scripts: EnabledScripts,
+        openings: Openings,
+        digest_key: bytes,
     ) -> None:
         self._objects = objects
         self._contents = contents
         self._jq = jq
         self._scripts = scripts
+        self._openings = openings
+        self._briefs = Briefs[SettingsResult]()
         self._digest_key = digest_key
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
         """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
-        if request.restore:
-            return await self._restore_settings(request)
+
+        async def apply() -> SettingsResult:
+            return await (self._restore_settings(request) if request.restore else self._apply_settings(request))
+
+        of = (request.key, request.artifact)
+        return await self._openings.local_first(self._briefs, request, of=of, work=apply) or SettingsResult(
+            pending=True
+        )
+
+    async def _apply_settings(self, request: SettingsRequest) -> SettingsResult:
         inputs = await self._objects.inputs(request.key, request.uid, request.settings)
         content = await self._contents.ensure(request.artifact)
         given, version = inputs.settings(), inputs.object.spec.settings_version

@@ -21,6 +21,7 @@ from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.processes.journal import Journal
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
@@ -32,6 +33,7 @@ from windlass.ports.records import Records
 from windlass.temporal.keyring import Keyring
 from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
+from windlass.worker.suspects import PackageSuspects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,7 @@ class Adapters:
         packages: the cache of package contents.
         records: state Secrets.
         contents: settings, values and packages of one lifecycle, resolved here.
+        suspects: packages that may have ended the process before.
         clock: the machine's.
     """
 
@@ -70,6 +73,7 @@ class Adapters:
     packages: Packages
     records: Records
     contents: Contents
+    suspects: PackageSuspects
     clock: Clock
 
 
@@ -82,10 +86,11 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters]:
+async def built(settings: Settings, keyring: Keyring, role: str) -> AsyncGenerator[Adapters]:
     """Build every adapter; close them in reverse order.
 
-    Each integration has a client and a rate limit of its own, so that a busy one never starves another.
+    Each integration has a client and a rate limit of its own, so that a busy one never starves another. ``role`` is
+    what the process does with them: several roles of one process have a journal each.
     """
     async with AsyncExitStack() as stack:
 
@@ -116,6 +121,9 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
         records = RecordStore(kube, keyring.digest_key)
+        contents = Contents(kube, packages, records, keyring.digest_key)
+        journal = Journal(settings.data_dir / "in-progress" / role)
+        stack.callback(journal.close)
         yield Adapters(
             kube=kube,
             events=KubeEventLog(kube),
@@ -130,6 +138,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             patchers=KubeHookPatchers(jq),
             packages=packages,
             records=records,
-            contents=Contents(kube, packages, records, keyring.digest_key),
+            contents=contents,
+            suspects=PackageSuspects(journal, records=records, contents=contents, installation=settings.installation),
             clock=SystemClock(),
         )

@@ -95,9 +95,11 @@ class Process:
             joining = members.joined(term, partial(watchdog.promise, member))
             await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring))
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, WORKER))
             async with explained("the sweep of the package cache"):
                 await sweep(adapters.kube, adapters.packages)
+            async with explained("the count of what the process before had under way"):
+                await adapters.suspects.settle()
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
@@ -123,7 +125,7 @@ class Process:
             kube = await entered(stack, f"the client for {pool}", self._kube(pool))
             async with explained("the cluster: namespace"):
                 await _ensure_namespace(kube, settings.namespace)
-            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring))
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, pool))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)

@@ -15,6 +15,7 @@ from windlass.activities.helm import HelmActivities
 from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
@@ -58,10 +59,17 @@ class Activities:
 def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
     objects = PackageObjects(adapters.kube, keyring.digest_key)
+    openings = Openings(
+        contents=adapters.contents,
+        discovery=HookDiscovery(adapters.hooks, adapters.jq),
+        jq=adapters.jq,
+        suspects=adapters.suspects,
+    )
     observe = ObserveActivities(
         objects=objects,
         records=adapters.records,
         contents=adapters.contents,
+        openings=openings,
         clock=adapters.clock,
         digest_key=keyring.digest_key,
     )
@@ -69,15 +77,15 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         objects=objects,
         packages=adapters.packages,
-        discovery=HookDiscovery(adapters.hooks, adapters.jq),
-        jq=adapters.jq,
         contents=adapters.contents,
+        openings=openings,
     )
     settled = SettingsActivities(
         objects=objects,
         contents=adapters.contents,
         jq=adapters.jq,
         scripts=adapters.scripts,
+        openings=openings,
         digest_key=keyring.digest_key,
     )
     cleaning = CleaningActivities(
@@ -112,7 +120,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         ui=settings.ui,
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
-    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents, suspects=adapters.suspects)
     drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
     status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(

@@ -72,17 +72,28 @@ QUICK: Final[LocalOptions] = {
     "retry_policy": _BLIPS,
 }
 
-LOADING: Final[LocalOptions] = {
-    # Reading a package takes milliseconds, asking its hooks for their bindings as long as they take (10 s each, side
-    # by side); content that this worker lacks is fetched first.
-    "schedule_to_close_timeout": timedelta(minutes=5),
+OPENED: Final[LocalOptions] = {
+    # It stays for a tenth of a second, over content that its worker has opened, and leaves the rest to OPENING.
+    "schedule_to_close_timeout": timedelta(seconds=10),
     "retry_policy": _BLIPS,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
-WATCHING: Final[LocalOptions] = {
+OPENING: Final[RemoteOptions] = {
+    # Reading a package takes milliseconds, asking its hooks for their bindings as long as they take (10 s each, side
+    # by side); content that this worker lacks is fetched first.
+    "start_to_close_timeout": timedelta(minutes=30),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+WATCHING: Final[RemoteOptions] = {
     # The first lists of what hooks follow; the worker gives up after 20 s.
-    "schedule_to_close_timeout": timedelta(seconds=60),
-    "retry_policy": _BLIPS,
+    "start_to_close_timeout": timedelta(seconds=60),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
 DOWNLOAD: Final[RemoteOptions] = {

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from temporalio import workflow
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING, in_pool
+from temporalio import workflow
+from temporalio.types import MethodAsyncSingleParam
+
+from windlass.workflows._options import (
+    DOWNLOAD,
+    DRIFT_CHECK,
+    HELM_CHANGE,
+    HOOK_RUN,
+    OPENED,
+    OPENING,
+    QUICK,
+    WATCHING,
+    in_pool,
+)
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
@@ -44,13 +58,27 @@ REMOTE = frozenset(
     {
         Step.DOWNLOAD,
         Step.RESOLVE,
+        Step.WATCH,
         Step.CHECK_DRIFT,
         Step.UPGRADE_RELEASE,
         Step.UNINSTALL_RELEASE,
         *BINDING_OF,
     }
 )
-"""Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
+"""Steps that are remote activities: heartbeats, cancellation, and a status write when they take long."""
+
+
+OPENING_STEPS = frozenset({Step.INSTALL, Step.LOAD})
+"""Steps that open a package if the download has not."""
+
+
+class Pending(Protocol):
+    """An answer that may only say that the remote activity is to be called."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is that."""
+        ...
 
 
 def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Performed | None:
@@ -65,8 +93,11 @@ def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Per
     return None
 
 
-async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
-    """Run the activity of ``step``; activity failures pass through."""
+async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
+    """Run the activity of ``step``; activity failures pass through.
+
+    ``went_remote`` is called when a step that may be done in a local activity takes a remote one.
+    """
     desired, progress = state.wanted, state.progress
     match step.step:
         case Step.ADD_FINALIZER:
@@ -78,18 +109,20 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return await _download(key, state)
         case Step.INSTALL:
             request = InstallRequest(
-                key=key, uid=progress.owner, artifact=_known(progress.artifact), record=state.record
+                key=key,
+                uid=progress.owner,
+                artifact=_known(progress.artifact),
+                record=state.record,
+                open=_may_open(state),
             )
-            installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **LOADING)
+            installed = await _local_first(PackageActivities.install, request, went_remote)
             return Performed(record=installed.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
-            loaded = await workflow.execute_local_activity_method(
-                PackageActivities.load, LoadRequest(key=key, artifact=content), **LOADING
-            )
+            loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content), went_remote)
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
-            return await _apply_settings(key, state)
+            return await _apply_settings(key, state, went_remote)
         case Step.WATCH:
             return await _watch(key, state)
         case Step.UNWATCH:
@@ -129,13 +162,28 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(record=state.record)
 
 
+async def _local_first[Asked, Answer: Pending](
+    method: MethodAsyncSingleParam[Any, Asked, Answer], request: Asked, went_remote: Callable[[], None]
+) -> Answer:
+    """Run an activity that is a local one over content that its worker has opened, else a remote one."""
+    begun = await workflow.execute_local_activity_method(method, request, **OPENED)
+    if not begun.pending:
+        return begun
+    went_remote()
+    return await workflow.execute_activity_method(method, request, **OPENING)
+
+
+def _may_open(state: LifecycleState) -> bool:
+    """Say whether a package may be opened by the steps before it is loaded: nobody has set a breakpoint there."""
+    return not state.paused and OPENING_STEPS.isdisjoint(state.control.breakpoints)
+
+
 async def _download(key: PackageKey, state: LifecycleState) -> Performed:
     source = state.desired.source
     if source is None:
         raise ValueError("an object that exists names a version")  # a bug: the task fails and is seen
-    found = await workflow.execute_activity_method(
-        PackageActivities.download, DownloadRequest(key=key, source=source), summary=str(source), **DOWNLOAD
-    )
+    request = DownloadRequest(key=key, source=source, open=_may_open(state))
+    found = await workflow.execute_activity_method(PackageActivities.download, request, summary=str(source), **DOWNLOAD)
     return _downloaded(found.artifact, state)
 
 
@@ -147,7 +195,7 @@ def _downloaded(artifact: Artifact, state: LifecycleState) -> Performed:
     )
 
 
-async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
+async def _apply_settings(key: PackageKey, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
     target = state.control.target
     request = SettingsRequest(
         key=key,
@@ -158,7 +206,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         settings=state.desired.settings,
         keep=tuple(good.mark for good in state.control.good),
     )
-    applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
+    applied = await _local_first(SettingsActivities.apply_settings, request, went_remote)
     return Performed(
         result=Result(settings=applied.settings, values=applied.values, disabled=applied.disabled),
         record=applied.record,
@@ -175,7 +223,7 @@ async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
         hooks=loaded.hooks if loaded else (),
         record=state.record,
     )
-    begun = await workflow.execute_local_activity_method(EventHookActivities.watch, request, **WATCHING)
+    begun = await workflow.execute_activity_method(EventHookActivities.watch, request, **WATCHING)
     return Performed(result=Result(unsynchronized=begun.unsynchronized), record=begun.record, queues=begun.queues)
 
 

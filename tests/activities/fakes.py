@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from temporalio.testing import ActivityEnvironment
 
 from support.fake_kube import FakeKube
 from windlass.activities.content import Contents
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.hook_runs import HookRuns
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, WatchedRecord
@@ -103,6 +105,9 @@ class FakeRecords:
     async def watched(self, installation: str) -> list[PackageKey]:
         return [key for key, (record, _) in self.stored.items() if record.watched and key.installation == installation]
 
+    async def faulty(self, _installation: str) -> list[PackageKey]:
+        return []
+
     async def delete(self, key: PackageKey) -> None:
         self.stored.pop(key, None)
 
@@ -116,6 +121,29 @@ class FakeRecords:
         ref = RecordRef(name="r", namespace="prod", resource_version=str(self.saves), digest=f"d{self.saves}")
         self.stored[KEY] = (PackageRecord(**{"uid": "u1", "settings": {}, **fields}), ref)
         return ref
+
+
+@dataclass
+class FakeSuspects:
+    """Packages that are suspected of having ended the process, and what was noted."""
+
+    keys: set[PackageKey] = field(default_factory=set[PackageKey])
+    noted: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def opening(self, key: PackageKey, part: str) -> Generator[None]:
+        assert key == KEY
+        self.noted.append(part)
+        yield
+
+    def suspected(self, key: PackageKey) -> bool:
+        return key in self.keys
+
+    async def quarantined(self, key: PackageKey, part: str) -> bool:
+        return False
+
+    async def worked(self, key: PackageKey, part: str) -> None:
+        self.keys.discard(key)
 
 
 @dataclass
@@ -387,6 +415,7 @@ class Bench:
     watches: FakeWatches = field(default_factory=FakeWatches)
     access: FakeAccess = field(default_factory=FakeAccess)
     patchers: FakePatchers = field(default_factory=FakePatchers)
+    suspects: FakeSuspects = field(default_factory=FakeSuspects)
     scripts: FakeScripts = field(default_factory=FakeScripts)
     metrics: HookMetricsCollector = field(default_factory=HookMetricsCollector)
     events: FakeEvents = field(default_factory=FakeEvents)
@@ -395,6 +424,8 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.contents = Contents(self.kube, self.packages, self.records, DIGEST_KEY)
+        discovery = HookDiscovery(self.hooks, self.jq)
+        self.openings = Openings(contents=self.contents, discovery=discovery, jq=self.jq, suspects=self.suspects)
         self.hook_runs = HookRuns(
             hooks=self.hooks,
             access=self.access,

@@ -111,6 +111,8 @@ class FakeWorld:
     hooks: tuple[Hook, ...] = ()
     at_hand: bool = False
     restored: Restored = field(default_factory=Restored)
+    disabled: str = ""
+    """What the module's own script says against it."""
     after_helm_changes_values: bool = False
     mailboxes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     unsynchronized: int = 0
@@ -144,6 +146,10 @@ class FakeWorld:
         """Let the next calls of ``name`` raise these, one after the other."""
         for error in errors:
             self._scripts[name].append(_raising(error))
+
+    def heal(self, name: str) -> None:
+        """Let calls of ``name`` succeed from now on."""
+        self._scripts[name].clear()
 
     def lose(self, name: str) -> asyncio.Event:
         """Let the next call of ``name`` fall silent, as if its worker had died; the event says that it was begun."""
@@ -241,7 +247,7 @@ class FakeWorld:
         settings = request.restore.rpartition("/")[2] or self.desired.settings
         await self._play(f"apply_settings {settings}", request)
         self.values = f"{settings}{self.patch}"
-        return SettingsResult(settings=settings, values=self.values)
+        return SettingsResult(settings=settings, values=self.values, disabled=self.disabled)
 
     @activity.defn(name="package.clean_up")
     async def clean_up(self, request: PackageRequest) -> None:

@@ -13,6 +13,7 @@ from windlass.domain.conditions import Condition
 from windlass.domain.drift import Correction, Difference, Policy
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Progress
+from windlass.domain.losses import Interruptions
 from windlass.domain.policy import Control, effective
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
@@ -61,6 +62,15 @@ class HookQueue(WireModel):
     run: str = ""
     ahead: str = ""
     failure: Failure | None = None
+    interruptions: Interruptions | None = None
+    held: bool = False
+    """Whether only a person has the failed run tried again."""
+
+    @property
+    def next_try(self) -> float:
+        """When the run at the head may be tried again, 0 for now."""
+        failed = self.failure.next_try if self.failure else 0.0
+        return max(failed, self.interruptions.next_try) if self.interruptions else failed
 
 
 class EventNote(WireModel):
@@ -123,6 +133,8 @@ class LifecycleState(WireModel):
     progress: Progress = Progress()
     conditions: tuple[Condition, ...] = ()
     failure: Failure | None = None
+    interruptions: Interruptions | None = None
+    """How often the running step ended without an outcome; counted across runs."""
     paused: bool = False
     orders: tuple[OrderRecord, ...] = ()
     seen: SeenStatus = SeenStatus()

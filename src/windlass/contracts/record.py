@@ -106,6 +106,8 @@ class PackageRecord(WireModel):
         revisions: what the good releases, and the one that stands, were made from; oldest first.
         watched: the kubernetes bindings that are enabled; None if none are.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
+        faults: how often in a row a process ended while a part of the work beside the steps (drift, informers) was
+            under way for this package (`windlass.domain.losses`).
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
 
@@ -121,6 +123,7 @@ class PackageRecord(WireModel):
     completed: str = ""
     journal: tuple[JournalEntry, ...] = ()
     leaving: tuple[dict[str, str], ...] = ()
+    faults: dict[str, int] = Field(default_factory=dict[str, int])
     revisions: tuple[RevisionRecord, ...] = ()
 
     def with_artifact(self, artifact: Artifact) -> Self:
@@ -130,7 +133,7 @@ class PackageRecord(WireModel):
         """
         if self.artifact == artifact:
             return self
-        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None}
+        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None, "faults": {}}
         return self.model_copy(update=update)
 
     def revision(self, mark: str) -> RevisionRecord | None:

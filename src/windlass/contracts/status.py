@@ -19,9 +19,8 @@ from windlass.contracts.lifecycle import (
 from windlass.contracts.objects import Condition as ConditionStatus
 from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
 from windlass.domain import conditions as cond
-from windlass.domain.backoff import FREE_INTERRUPTIONS
 from windlass.domain.effects import Phase, phase_of, ready_override
-from windlass.domain.errors import HANDED_OVER, Actor
+from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Hold, Next, Scope
 from windlass.domain.policy import Cause, decide
@@ -47,8 +46,7 @@ def decided(state: LifecycleState) -> Next:
 
 def with_ready(state: LifecycleState, hold: Hold | None, now: float) -> cond.Conditions:
     """Return the conditions with `Ready` summarised from the others."""
-    shown = shown_failure(state)
-    failure = (shown.reason, shown.message) if shown else None
+    failure = (state.failure.reason, state.failure.message) if state.failure else None
     override = ready_override(state.desired, state.progress, hold=hold, failure=failure, control=state.control)
     change = cond.summarise(state.conditions, override=override)
     return cond.apply(state.conditions, [change], generation=state.desired.generation, now=now)
@@ -115,20 +113,9 @@ def status_view(key: PackageKey, state: LifecycleState, step: Next) -> StatusVie
     )
 
 
-def is_handover(failure: Failure) -> bool:
-    """Say whether this is a step on its way to the next worker, and not (yet) a failure."""
-    return failure.reason in HANDED_OVER and failure.attempt <= FREE_INTERRUPTIONS
-
-
-def shown_failure(state: LifecycleState) -> Failure | None:
-    """Return the failure that holds the lifecycle, for people; None if there is none."""
-    return state.failure if state.failure is not None and not is_handover(state.failure) else None
-
-
 def queue_failure(state: LifecycleState) -> Failure | None:
-    """Return the failure at the head of a hook queue, for people; None if there is none."""
-    failures = (queue.failure for queue in state.hook_queues if queue.failure is not None)
-    return next((failure for failure in failures if not is_handover(failure)), None)
+    """Return the failure at the head of a hook queue; None if there is none."""
+    return next((queue.failure for queue in state.hook_queues if queue.failure is not None), None)
 
 
 def queues_view(
@@ -190,8 +177,8 @@ def details(state: LifecycleState, step: Next) -> str:
         wish, target = state.control.rejected, state.control.target
         version = wish.source.version if wish.source else "?"
         lines.append(f"{target.text} instead of {version}, rejected: {wish.reason} {wish.step}".rstrip())
-    if failure := shown_failure(state):
-        lines.append(f"{failure.step} failed ({failure.reason}), attempt {failure.attempt}")
+    if state.failure:
+        lines.append(f"{state.failure.step} failed ({state.failure.reason}), attempt {state.failure.attempt}")
     return "  \n".join(lines)
 
 
@@ -224,7 +211,7 @@ def _drift(drift: DriftState) -> DriftStatus | None:
 
 
 def _failure(state: LifecycleState) -> FailureStatus | None:
-    failure = shown_failure(state) or queue_failure(state)
+    failure = state.failure or queue_failure(state)
     if failure is None:
         return None
     return FailureStatus(

@@ -95,8 +95,9 @@ class Reason(StrEnum):
     API_CONFLICT = "ApiConflict"
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
-    INTERRUPTED = "Interrupted"  # the worker was lost without a word
+    INTERRUPTED = "Interrupted"  # the step was stopped, or its worker lost while it waited
     LEASE_LOST = "LeaseLost"  # the worker gave the step back: it stops, or has lost its Lease
+    WORKER_LOST = "WorkerLost"  # the worker ended, or fell silent, before the step had reported anything
     INTERNAL = "Internal"
 
 

@@ -32,6 +32,10 @@ class Records(Protocol):
         """Return the packages whose record has kubernetes bindings enabled."""
         ...
 
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose record counts faults."""
+        ...
+
     async def delete(self, key: PackageKey) -> None:
         """Delete the record. Absent is fine."""
         ...

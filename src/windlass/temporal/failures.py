@@ -50,6 +50,12 @@ _TIMEOUTS: Final = {
 }
 
 
+_LOST: Final = frozenset({TimeoutType.START_TO_CLOSE, TimeoutType.HEARTBEAT})
+
+WAITING: Final = "waits for its turn"
+"""Heartbeat of an activity that has not begun its work: the loss of its worker says nothing about it."""
+
+
 def to_application_error(error: WindlassError, *, retry_interrupted: bool = False) -> ApplicationError:
     """Return ``error`` as Temporal carries it.
 
@@ -175,6 +181,8 @@ def _step(error: BaseException) -> str:
 def _classified(error: BaseException, step: str) -> FailureDetails | None:
     if isinstance(error, (asyncio.CancelledError, CancelledError)):
         return FailureDetails(category=Category.INTERRUPTED, reason=Reason.INTERRUPTED, message=f"{step} was cancelled")
+    if isinstance(error, TimeoutError) and error.type in _LOST:
+        return _lost(error, step)
     if isinstance(error, TimeoutError):
         why = _TIMEOUTS.get(error.type, "timed out") if error.type is not None else "timed out"
         return _interrupted(f"{step} {why}")
@@ -193,8 +201,19 @@ def _classified(error: BaseException, step: str) -> FailureDetails | None:
     return _internal(f"{step} failed with an unexpected {type(error).__name__}")
 
 
+def _lost(error: TimeoutError, step: str) -> FailureDetails:
+    if WAITING in error.last_heartbeat_details:
+        # It had opened nothing: what ended its worker was something else.
+        return _transient(Reason.INTERRUPTED, f"{step} lost its worker while it waited for its turn")
+    return _transient(Reason.WORKER_LOST, f"{step} {_TIMEOUTS[error.type or TimeoutType.HEARTBEAT]}")
+
+
 def _interrupted(message: str) -> FailureDetails:
-    return FailureDetails(category=Category.TRANSIENT, reason=Reason.INTERRUPTED, message=cap(message))
+    return _transient(Reason.INTERRUPTED, message)
+
+
+def _transient(reason: Reason, message: str) -> FailureDetails:
+    return FailureDetails(category=Category.TRANSIENT, reason=reason, message=cap(message))
 
 
 def _internal(message: str) -> FailureDetails:

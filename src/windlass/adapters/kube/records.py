@@ -34,6 +34,9 @@ PACKAGE_LABEL: Final = f"{GROUP}/package"
 WATCHED_LABEL: Final = f"{GROUP}/watched"
 """Marks the records of packages whose hooks follow objects: a worker that starts looks for them."""
 
+FAULTS_LABEL: Final = f"{GROUP}/faults"
+"""Marks the records that count faults: a worker that starts looks for them."""
+
 ID_ANNOTATION: Final = f"{GROUP}/package-id"
 DIGEST_ANNOTATION: Final = f"{GROUP}/record-digest"
 DATA_KEY: Final = "record"
@@ -85,6 +88,8 @@ class RecordStore:
         secret = _secret(key, packed, digest)
         if record.watched is not None:
             secret["metadata"]["labels"][WATCHED_LABEL] = "true"
+        if record.faults:
+            secret["metadata"]["labels"][FAULTS_LABEL] = "true"
         if expected is None:
             written = await self._kube.create(secret)
         else:
@@ -94,7 +99,14 @@ class RecordStore:
 
     async def watched(self, installation: str) -> list[PackageKey]:
         """Return the packages whose hooks follow objects; see `ports.Records`."""
-        selector = f"{WATCHED_LABEL}=true,{INSTALLATION_LABEL}={installation}"
+        return await self._labelled(WATCHED_LABEL, installation)
+
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose record counts faults; see `ports.Records`."""
+        return await self._labelled(FAULTS_LABEL, installation)
+
+    async def _labelled(self, label: str, installation: str) -> list[PackageKey]:
+        selector = f"{label}=true,{INSTALLATION_LABEL}={installation}"
         found = await self._kube.list("v1", "Secret", label_selector=selector, metadata_only=True)
         prefix = package_workflow_prefix(installation)
         annotations = [cast("dict[str, str]", item["metadata"].get("annotations") or {}) for item in found.items]
