@@ -29,7 +29,6 @@ from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
-from windlass.temporal.keyring import Keyring
 from windlass.worker.settings import Settings
 
 
@@ -81,7 +80,7 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters]:
+async def built(settings: Settings, digest_key: bytes) -> AsyncGenerator[Adapters]:
     """Build every adapter; close them in reverse order.
 
     Each integration has a client and a rate limit of its own, so that a busy one never starves another.
@@ -111,7 +110,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
-        records = RecordStore(kube, keyring.digest_key)
+        records = RecordStore(kube, digest_key)
         yield Adapters(
             kube=kube,
             events=KubeEventLog(kube),
@@ -126,6 +125,6 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             patchers=KubeHookPatchers(jq),
             packages=packages,
             records=records,
-            contents=Contents(kube, packages, records, keyring.digest_key),
+            contents=Contents(kube, packages, records, digest_key),
             clock=SystemClock(),
         )

@@ -17,7 +17,6 @@ from windlass import __version__
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.events import hook_watches
 from windlass.worker.fence import Fence
@@ -49,14 +48,14 @@ class ShardServer:
     """Serves shards of one installation with the adapters of this process."""
 
     def __init__(
-        self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters, metrics: Metrics
+        self, client: Client, settings: Settings, digest_key: bytes, adapters: Adapters, metrics: Metrics
     ) -> None:
         self._metrics = metrics
         self._client = client
         self._settings = settings
         self._watches = hook_watches(adapters, client, settings)
-        self._activities = activities(adapters, self._watches, settings, keyring)
-        self._services = (*services(adapters, client, settings, keyring), self._watches)
+        self._activities = activities(adapters, self._watches, settings, digest_key)
+        self._services = (*services(adapters, client, settings), self._watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -24,7 +24,6 @@ from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.runtime.repositories import RepositoryCatalogs
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
 from windlass.worker.definitions import wait_for_definitions
@@ -60,7 +59,7 @@ class Process:
     Attributes:
         settings: of the process.
         client: connected to Temporal.
-        keyring: of the installation.
+        digest_key: of the installation; 32 bytes.
         identity: of the process; the same after a restart.
         metrics: of the process.
         health: of the process; parts report to it.
@@ -68,7 +67,7 @@ class Process:
 
     settings: Settings
     client: Client
-    keyring: Keyring
+    digest_key: bytes = field(repr=False)
     identity: str
     metrics: Metrics
     health: Health
@@ -90,12 +89,12 @@ class Process:
             watchdog = await stack.enter_async_context(Watchdog())
             await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
             serving.set()
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            adapters = await stack.enter_async_context(built(settings, self.digest_key))
             await sweep(adapters.kube, adapters.packages)
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
-            server = ShardServer(self.client, settings, self.keyring, adapters, self.metrics)
+            server = ShardServer(self.client, settings, self.digest_key, adapters, self.metrics)
             keeper = ShardKeeper(
                 term=term,
                 table=table,
@@ -116,11 +115,11 @@ class Process:
         async with AsyncExitStack() as stack:
             kube = await stack.enter_async_context(self._kube(pool))
             await _ensure_namespace(kube, settings.namespace)
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            adapters = await stack.enter_async_context(built(settings, self.digest_key))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
-            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
+            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.digest_key)
             watchdog = await stack.enter_async_context(Watchdog())
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
@@ -148,7 +147,7 @@ class Process:
                         pools=settings.pools,
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
+                    digest_key=self.digest_key,
                     resync=settings.resync,
                     jitter=_jitter,
                     metrics=self.metrics,
@@ -159,7 +158,7 @@ class Process:
                         self.client, installation=settings.installation, shards=shards, limits=settings.limits
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
+                    digest_key=self.digest_key,
                     jitter=_jitter,
                 )
                 _log.info("watcher started", installation=settings.installation)

@@ -21,7 +21,6 @@ from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
 from windlass.activities.turns import Turns
 from windlass.ports.watches import HookWatches
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
@@ -55,15 +54,15 @@ class Activities:
         return self.lifecycle + self.helm + self.hooks
 
 
-def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
+def activities(adapters: Adapters, watches: HookWatches, settings: Settings, digest_key: bytes) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    objects = PackageObjects(adapters.kube, keyring.digest_key)
+    objects = PackageObjects(adapters.kube, digest_key)
     observe = ObserveActivities(
         objects=objects,
         records=adapters.records,
         contents=adapters.contents,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
     )
     package = PackageActivities(
         kube=adapters.kube,
@@ -78,7 +77,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         contents=adapters.contents,
         jq=adapters.jq,
         scripts=adapters.scripts,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
     )
     cleaning = CleaningActivities(
         packages=adapters.packages,
@@ -108,7 +107,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         packages=adapters.packages,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
         ui=settings.ui,
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)

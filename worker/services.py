@@ -11,7 +11,6 @@ from temporalio.client import Client
 
 from windlass.domain.ids import PackageKey, helm_queue, shard_of, task_queue
 from windlass.runtime.packages import PackageLifecycles
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.drift import DriftService
 from windlass.worker.settings import Settings
@@ -59,9 +58,8 @@ class ShardService(Protocol):
         ...
 
 
-def services(adapters: Adapters, client: Client, settings: Settings, keyring: Keyring) -> Sequence[ShardService]:
+def services(adapters: Adapters, client: Client, settings: Settings) -> Sequence[ShardService]:
     """Make the services of this process."""
-    del keyring
     # It tells lifecycles that run, and starts none: the number of shards does not matter.
     lifecycles = PackageLifecycles(client, installation=settings.installation)
     return (DriftService(kube=adapters.drift, helm=adapters.helm, lifecycles=lifecycles),)

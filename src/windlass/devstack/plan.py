@@ -103,6 +103,11 @@ class Plan:
         return self.folder / "keyring.yaml"
 
     @property
+    def digest_key(self) -> Path:
+        """The installation's digest key unless the environment names another."""
+        return self.folder / "digest-key"
+
+    @property
     def codec_token_file(self) -> Path:
         """File with the decode endpoint's shared secret."""
         return self.folder / "codec-token"

@@ -24,6 +24,7 @@ from windlass.devstack.plan import PORTS, Plan
 from windlass.devstack.process import started_ticks, tail
 from windlass.devstack.state import PartPhase, PartState, Phase, StackState, is_running
 from windlass.temporal.codec_token import token_at
+from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
 
 START_TIMEOUT: Final = 120.0
@@ -299,6 +300,7 @@ def _plan(
         detached=detached,
     )
     Keyring.load_or_create(plan.keyring)
+    DigestKey.load_or_create(plan.digest_key)
     token_at(plan.codec_token_file)
     if options.kubeconfig is None or options.nats:
         credentials.ensure(data_dir / "pki")
