@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Self, override
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
 from replay.keyring import REPLAY_KEYRING
 from temporal.bound_sample import Child, Parent, Teller, Waiting, again, echo, endless
-from temporalio import converter
 from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
@@ -25,15 +22,14 @@ from temporalio.common import RawValue, WorkflowIDConflictPolicy
 from temporalio.converter import WorkflowSerializationContext
 from temporalio.worker import Replayer, Worker
 
+from support.strangers import stranger_at
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason
 from windlass.temporal.client import TemporalTarget, connect
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.converter import converter_for, data_converter
 from windlass.temporal.failures import failure_of
 from windlass.temporal.interceptors import FailureInterceptor
-from windlass.temporal.sealing import Sealer
 from windlass.worker.sandbox import workflow_runner
 
 pytestmark = pytest.mark.stack
@@ -63,32 +59,9 @@ async def client(stack: Stack, refusals: list[None]) -> Client:
     )
 
 
-@dataclass(frozen=True)
-class AsItIs(converter.PayloadCodec, converter.WithSerializationContext):
-    """Sends what it is given as it is; reads answers with the key, so that a test can look at them."""
-
-    reads: PayloadCodec
-
-    @override
-    def with_context(self, context: converter.SerializationContext) -> Self:
-        return replace(self, reads=self.reads.with_context(context))
-
-    @override
-    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return list(payloads)
-
-    @override
-    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        return await self.reads.decode(payloads)
-
-
 @pytest.fixture(scope="module")
 async def stranger(stack: Stack) -> Client:
-    """Somebody who may write to the namespace and encodes nothing."""
-    codec = AsItIs(PayloadCodec(Sealer(REPLAY_KEYRING)))
-    return await Client.connect(
-        stack.temporal_address, data_converter=replace(data_converter(REPLAY_KEYRING), payload_codec=codec)
-    )
+    return await stranger_at(stack.temporal_address, REPLAY_KEYRING)
 
 
 @pytest.fixture(scope="module")
