@@ -30,7 +30,6 @@ from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
-from windlass.temporal.keyring import Keyring
 from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
 from windlass.worker.suspects import PackageSuspects
@@ -86,7 +85,7 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def built(settings: Settings, keyring: Keyring, role: str) -> AsyncGenerator[Adapters]:
+async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenerator[Adapters]:
     """Build every adapter; close them in reverse order.
 
     Each integration has a client and a rate limit of its own, so that a busy one never starves another. ``role`` is
@@ -120,8 +119,8 @@ async def built(settings: Settings, keyring: Keyring, role: str) -> AsyncGenerat
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
-        records = RecordStore(kube, keyring.digest_key)
-        contents = Contents(kube, packages, records, keyring.digest_key)
+        records = RecordStore(kube, digest_key)
+        contents = Contents(kube, packages, records, digest_key)
         journal = Journal(settings.data_dir / "in-progress" / role)
         stack.callback(journal.close)
         yield Adapters(

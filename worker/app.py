@@ -19,7 +19,6 @@ from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.border import Border
 from windlass.worker.events import hook_watches
@@ -54,7 +53,7 @@ class ShardServer:
     """Serves shards of one installation with the adapters of this process."""
 
     def __init__(
-        self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters, metrics: Metrics
+        self, client: Client, settings: Settings, digest_key: bytes, adapters: Adapters, metrics: Metrics
     ) -> None:
         self._metrics = metrics
         self._client = client
@@ -63,7 +62,7 @@ class ShardServer:
         quarantine = Quarantine(PackageLifecycles(client, installation=settings.installation), WORKER)
         border = Border(quarantine, metrics.fault)
         self._watches = hook_watches(adapters, client, settings, border)
-        self._activities = activities(adapters, self._watches, settings, keyring)
+        self._activities = activities(adapters, self._watches, settings, digest_key)
         # The first is left last: what ends with the others is still noted.
         beside = services(adapters, client, settings, Beside(border=border, quarantine=quarantine))
         self._services = (quarantine, *beside, self._watches)

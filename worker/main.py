@@ -11,6 +11,7 @@ import socket
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
@@ -24,6 +25,7 @@ from windlass.domain.errors import Actor, Category, PermanentError, Reason, Tran
 from windlass.domain.faults import text_of
 from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
+from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
 from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
@@ -39,7 +41,20 @@ EXIT_FAILED: Final = 1
 _log = structlog.stdlib.get_logger(__name__)
 
 
-async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, parts: Collection[str]) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """The two secrets of an installation.
+
+    Attributes:
+        payloads: what talks to Temporal needs them.
+        digests: what compares objects and keeps state needs it.
+    """
+
+    payloads: Keyring
+    digests: DigestKey
+
+
+async def run(settings: Settings, target: TemporalTarget, keys: Keys, parts: Collection[str]) -> int:
     """Run ``parts`` (worker, watcher, helm, hooks) until SIGINT or SIGTERM; return the exit code.
 
     0 after an orderly stop, 1 when something could not be started or gave up.
@@ -53,7 +68,7 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, part
     try:
         with _claimed(settings, parts) as identity:
             role = next(part for part in (WORKER, *POOLS, WATCHER) if part in parts)
-            async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
+            async with _process(settings, target, keys, identity, role) as process, asyncio.TaskGroup() as group:
                 if WORKER in parts:
                     group.create_task(_persist(WORKER, partial(process.work, stop), stop, process.metrics))
                 for pool in POOLS:
@@ -71,7 +86,7 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, part
 
 @asynccontextmanager
 async def _process(
-    settings: Settings, target: TemporalTarget, keyring: Keyring, identity: str, role: str
+    settings: Settings, target: TemporalTarget, keys: Keys, identity: str, role: str
 ) -> AsyncGenerator[Process]:
     """Serve metrics and health, and connect to Temporal."""
     sdk_port = free_loopback_port()
@@ -79,11 +94,23 @@ async def _process(
     metrics, health = Metrics(settings.installation), Health()
     health.waits("temporal", "a connection")
     async with served(settings.metrics_address, metrics.registry, health, sdk_port):
-        client = await connect(target, keyring=keyring, role=role, runtime=runtime)
+        client = await connect(
+            target,
+            keyring=keys.payloads,
+            role=role,
+            runtime=runtime,
+            accept_plain=settings.accept_plain_payloads,
+            on_refusal=metrics.refused_payloads.inc,
+        )
         await _registered(client)
         health.ready("temporal")
         yield Process(
-            settings=settings, client=client, keyring=keyring, identity=identity, metrics=metrics, health=health
+            settings=settings,
+            client=client,
+            digest_key=keys.digests.key,
+            identity=identity,
+            metrics=metrics,
+            health=health,
         )
 
 

@@ -84,6 +84,11 @@ class Metrics:
             ["part"],
             registry=registry,
         )
+        self.refused_payloads = Counter(
+            "windlass_payloads_refused_total",
+            "Payloads from Temporal that were not encoded or not for their workflow; replays count again.",
+            registry=registry,
+        )
         self.watching = Gauge(
             "windlass_watcher_active", "1 while this process holds the watcher's Lease.", registry=registry
         )

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -24,7 +24,6 @@ from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.runtime.repositories import RepositoryCatalogs
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
 from windlass.worker.border import Border
@@ -63,7 +62,7 @@ class Process:
     Attributes:
         settings: of the process.
         client: connected to Temporal.
-        keyring: of the installation.
+        digest_key: of the installation; 32 bytes.
         identity: of the process; the same after a restart.
         metrics: of the process.
         health: of the process; parts report to it.
@@ -71,7 +70,7 @@ class Process:
 
     settings: Settings
     client: Client
-    keyring: Keyring
+    digest_key: bytes = field(repr=False)
     identity: str
     metrics: Metrics
     health: Health
@@ -95,7 +94,7 @@ class Process:
             joining = members.joined(term, partial(watchdog.promise, member))
             await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, WORKER))
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.digest_key, WORKER))
             async with explained("the sweep of the package cache"):
                 await sweep(adapters.kube, adapters.packages)
             async with explained("the count of what the process before had under way"):
@@ -103,7 +102,7 @@ class Process:
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
-            server = ShardServer(self.client, settings, self.keyring, adapters, self.metrics)
+            server = ShardServer(self.client, settings, self.digest_key, adapters, self.metrics)
             keeper = ShardKeeper(
                 term=term,
                 table=table,
@@ -125,14 +124,14 @@ class Process:
             kube = await entered(stack, f"the client for {pool}", self._kube(pool))
             async with explained("the cluster: namespace"):
                 await _ensure_namespace(kube, settings.namespace)
-            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.keyring, pool))
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.digest_key, pool))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
             quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), pool)
             border = Border(quarantine, self.metrics.fault)
             methods = activities(
-                adapters, hook_watches(adapters, self.client, settings, border), settings, self.keyring
+                adapters, hook_watches(adapters, self.client, settings, border), settings, self.digest_key
             )
             watchdog = await stack.enter_async_context(Watchdog())
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
@@ -164,7 +163,7 @@ class Process:
                         pools=settings.pools,
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
+                    digest_key=self.digest_key,
                     resync=settings.resync,
                     jitter=_jitter,
                     metrics=self.metrics,
@@ -176,7 +175,7 @@ class Process:
                         self.client, installation=settings.installation, shards=shards, limits=settings.limits
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
+                    digest_key=self.digest_key,
                     jitter=_jitter,
                     border=border,
                 )

@@ -22,7 +22,6 @@ from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
 from windlass.activities.turns import Turns
 from windlass.ports.watches import HookWatches
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
@@ -56,9 +55,9 @@ class Activities:
         return self.lifecycle + self.helm + self.hooks
 
 
-def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
+def activities(adapters: Adapters, watches: HookWatches, settings: Settings, digest_key: bytes) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    objects = PackageObjects(adapters.kube, keyring.digest_key)
+    objects = PackageObjects(adapters.kube, digest_key)
     openings = Openings(
         contents=adapters.contents,
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
@@ -71,7 +70,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         contents=adapters.contents,
         openings=openings,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
     )
     package = PackageActivities(
         kube=adapters.kube,
@@ -86,7 +85,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         jq=adapters.jq,
         scripts=adapters.scripts,
         openings=openings,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
     )
     cleaning = CleaningActivities(
         packages=adapters.packages,
@@ -116,7 +115,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         packages=adapters.packages,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
         ui=settings.ui,
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)

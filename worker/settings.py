@@ -46,6 +46,7 @@ class Settings:
         metrics_address: ``HOST:PORT`` of metrics and health; port 0 takes a free one.
         packages: what a package may at most be.
         fetch: what a package repository may take.
+        accept_plain_payloads: whether what is not encoded is accepted from Temporal.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -67,6 +68,7 @@ class Settings:
     metrics_address: str = "127.0.0.1:0"
     packages: PackageLimits = field(default_factory=PackageLimits)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    accept_plain_payloads: bool = False
     resync: float = 600.0
 
     def cache_share(self, shards: int) -> int:

@@ -11,14 +11,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, override
 
-from temporalio.converter import StorageDriverStoreContext
+from temporalio.api.enums.v1 import CommandType
+from temporalio.converter import SerializationContext, StorageDriverStoreContext, WorkflowSerializationContext
 from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 # The SDK has no public way to let instances share their modules; see `SharingRunner`.
+from temporalio.worker._command_aware_visitor import CommandInfo
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.worker.workflow_sandbox._importer import Importer
 from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
 from temporalio.worker.workflow_sandbox._runner import _Instance as SandboxedInstance  # pyright: ignore[reportPrivateUsage]
+
+_TO_OTHERS: Final = frozenset(
+    {
+        CommandType.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION,
+        CommandType.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,
+        CommandType.COMMAND_TYPE_SCHEDULE_NEXUS_OPERATION,
+    }
+)
+"""Commands whose payloads belong to another workflow, or to none."""
 
 _NOWHERE: Final = StorageDriverStoreContext(target=None)
 
@@ -71,9 +82,9 @@ class _ThreadContext(threading.local, RestrictionContext):
 class _Instance(SandboxedInstance):
     """One run of a workflow, in modules that it shares.
 
-    It knows of no serialization context and no external storage, which our data converter never looks at: the SDK asks
-    for both with every single payload, and would answer by compiling and running code in the sandbox (16 of 90 ms of
-    CPU per installation).
+    The SDK asks for serialization context and external storage with every single payload, and would answer by compiling
+    and running code in the sandbox (16 of 90 ms of CPU per installation). There is no external storage, and payloads
+    are bound to a workflow id: the run's own, but for what goes to another workflow, for which the SDK is asked.
     """
 
     def __init__(self, details: WorkflowInstanceDetails, importer: Importer) -> None:
@@ -83,11 +94,14 @@ class _Instance(SandboxedInstance):
         self.importer = importer
         self._current_thread_id = None
         self.globals_and_locals = {"__file__": "workflow_sandbox.py"}
+        self._own = WorkflowSerializationContext(details.info.namespace, details.info.workflow_id)
         self._create_instance()
 
     @override
-    def get_serialization_context(self, command_info: object) -> None:
-        return None
+    def get_serialization_context(self, command_info: CommandInfo | None) -> SerializationContext | None:
+        if command_info is not None and command_info.command_type in _TO_OTHERS:
+            return super().get_serialization_context(command_info)
+        return self._own
 
     @override
     def get_external_store_context(self, command_info: object) -> StorageDriverStoreContext:

@@ -404,6 +404,11 @@ async def test_delete_with_abandon_leaves_the_release(installation: Installation
             "there is no keyring",
             "WINDLASS_KEYRING_FILE",
         ),
+        (
+            {"WINDLASS_DIGEST_KEY_FILE": "", "WINDLASS_DATA": "/nonexistent"},
+            "there is no digest key",
+            "WINDLASS_DIGEST_KEY_FILE",
+        ),
     ],
 )
 async def test_what_is_not_there_is_named_with_its_remedy(

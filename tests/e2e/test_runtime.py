@@ -36,6 +36,7 @@ async def runtime(installation: Installation, tmp_path: Path) -> AsyncIterator[R
         **installation.stack.env,
         "WINDLASS_INSTALLATION": installation.name,
         "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
+        "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
     }
     async with Context.find(tmp_path, environ).runtime() as made:
         yield made

@@ -68,7 +68,7 @@ async def rendered(
     key = application.key(place.context.installation)
     source = replace(application.source, version=version) if version else application.source
     inputs = await inputs_of(place.kube.get, application)
-    digest_key = place.context.keyring.digest_key
+    digest_key = place.context.digest_key.key
     records = RecordStore(place.kube, digest_key)
     with tempfile.TemporaryDirectory(prefix="windlass-render-") as folder:
         packages = PackageStore(Path(folder) / "packages", place.context.package_limits, place.context.fetch_limits)

@@ -57,7 +57,7 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
     from windlass import logs
     from windlass.cli.context import Context
     from windlass.contracts.lifecycle import Limits
-    from windlass.worker.main import run
+    from windlass.worker.main import Keys, run
     from windlass.worker.rates import Rates
     from windlass.worker.settings import WORKFLOW_CACHE, Settings
 
@@ -85,8 +85,10 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         metrics_address=context.metrics_address,
         packages=context.package_limits,
         fetch=context.fetch_limits,
+        accept_plain_payloads=context.accept_plain_payloads,
     )
-    code = uvloop.run(run(settings, context.temporal, context.keyring, parts))
+    keys = Keys(payloads=context.keyring, digests=context.digest_key)
+    code = uvloop.run(run(settings, context.temporal, keys, parts))
     sys.stdout.flush()
     sys.stderr.flush()
     # Native threads of the Temporal and Helm libraries may abort the interpreter while it is torn down, which would
