@@ -94,7 +94,9 @@ class Process:
             joining = members.joined(term, partial(watchdog.promise, member))
             await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.digest_key, WORKER))
+            adapters = await entered(
+                stack, "clients, Helm processes and hooks", built(settings, self.digest_key, WORKER)
+            )
             async with explained("the sweep of the package cache"):
                 await sweep(adapters.kube, adapters.packages)
             async with explained("the count of what the process before had under way"):
