@@ -94,7 +94,7 @@ def _action_requests() -> Object:
 # -- objects ---------------------------------------------------------------------------------------------------------
 
 
-def package(kind: str, name: str, namespace: str = "", **target: Any) -> Object:
+def package(kind: str, name: str, namespace: str = "", /, **target: Any) -> Object:
     """Return an Application or Module of an installation that nobody runs; ``target`` is its ``spec.target``."""
     spec: Object = {"package": {"repository": "none", "name": name, "version": "1.0.0"}}
     if target:
