@@ -182,7 +182,7 @@ async def test_a_worker_makes_one_account_and_one_binding_and_no_other(world: Wo
             lambda namespace=namespace: worker.create(
                 binding(namespace, "windlass-application", "windlass-application", **named)
             ),
-            "Windlass makes no accounts",
+            "denied request",
         )
 
 
@@ -205,7 +205,7 @@ async def test_a_worker_changes_nothing_of_a_package_but_its_finalizers(world: W
     for attack in (
         {"spec": {"package": {"version": "6.6.6"}}},
         {"spec": {"settings": {"image": "another"}}},
-        {"metadata": {"labels": {"windlass.dev/installation": "another"}}},
+        {"metadata": {"labels": {"team": "another"}}},
         {"metadata": {"annotations": {"windlass.dev/abandon": "true"}}},
         {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}},
     ):
@@ -229,6 +229,7 @@ ELSEWHERE = [
     *((verb, "serviceaccounts") for verb in ("list", "watch", "update", "patch", "delete", "impersonate")),
     *((verb, "applications.windlass.dev") for verb in ("create", "update", "delete", "retry", "approve")),
     *((verb, "actionrequests.windlass.dev") for verb in ("create", "update", "patch")),
+    *((verb, "nodes") for verb in MIGHTY),
     *((verb, "namespaces") for verb in ("create", "update", "patch", "delete")),
     *((verb, "users") for verb in ("impersonate",)),
     *((verb, "groups") for verb in ("impersonate",)),
