@@ -307,6 +307,17 @@ async def test_an_application_grants_no_more_than_it_has(world: World, role: str
     )
 
 
+async def test_an_application_has_no_other_one_act_for_it(world: World) -> None:
+    name = rights.fresh("inner")
+    attack = package("Application", name, world.team, serviceAccountName="mighty")
+    await refused(lambda: world.application.create(attack), "impersonate serviceaccounts/mighty", "is missing")
+    ordinary = package("Application", name, world.team)
+    for namespace in (world.bare, SYSTEM, MODULES):
+        attack = package("Application", name, namespace)
+        await refused(lambda attack=attack: world.application.create(attack))
+    assert await world.application.create(ordinary)
+
+
 async def test_an_application_asks_for_no_actions(world: World) -> None:
     table = [(verb, "applications.windlass.dev") for verb in ("retry", "rollback", "adopt", "approve")]
     assert await granted(world.application, [*table, ("create", "actionrequests.windlass.dev")], world.team) == []

@@ -38,7 +38,10 @@ async def prepare(kube: KubeClient) -> None:
     for kind, namespaced in (("Application", True), ("Module", False)):
         await _with_target(kube, kind)
         await eventually(lambda kind=kind, namespaced=namespaced: _keeps_target(kube, kind, namespaced=namespaced))
-    await kube.apply(_action_requests(), field_manager="tests")
+    definition = _action_requests()
+    name = definition["metadata"]["name"]
+    if await kube.get(ObjectRef(api_version=definition["apiVersion"], kind=definition["kind"], name=name)) is None:
+        await kube.create(definition)
     await eventually(
         lambda: kube.list(API_VERSION, "ActionRequest", namespace=MODULES), what="ActionRequests are served"
     )
