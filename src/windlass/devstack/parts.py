@@ -137,7 +137,10 @@ def _objects(plan: Plan) -> list[Part]:
     # Nodes and storage are simulated in the embedded cluster only; what Windlass itself needs goes anywhere.
     simulated = [] if plan.external_kubeconfig else sorted(SIMULATED.glob("*.yaml"))
     crds = sorted(Path(plan.crds).glob("*.yaml"))
-    own = [*(_HERE / "objects").glob("*.yaml"), *crds, *sorted(paths.roles_dir().glob("*.yaml"))]
+    own = [*(_HERE / "objects").glob("*.yaml"), *crds]
+    own += [*sorted(paths.roles_dir().glob("*.yaml")), *sorted(paths.policies_dir().glob("*.yaml"))]
+    if not plan.external_kubeconfig:
+        own += sorted((paths.policies_dir() / "mutating").glob("*.yaml"))  # a cluster of yours may be too old for these
     needs = () if plan.external_kubeconfig else ("kube-apiserver",)
     kubectl = (plan.tools["kubectl"], f"--kubeconfig={plan.kubeconfig}")
     wait = ("wait", "--for=condition=Established", "--timeout=30s")
