@@ -181,7 +181,7 @@ def _claimed(settings: Settings, parts: Collection[str]) -> Generator[str]:
             raise PermanentError(
                 Reason.INTERNAL,
                 f"another {part} process uses {settings.data_dir}",
-                hint="stop it, or give this one a --data-dir of its own",
+                hint="stop it, or give this one a --work-dir of its own",
                 actor=Actor.ADMIN,
             ) from None
         folder = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]
