@@ -31,6 +31,7 @@ from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
 from windlass.temporal.keyring import Keyring
+from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
 from windlass.worker.suspects import PackageSuspects
 
@@ -93,17 +94,18 @@ async def built(settings: Settings, keyring: Keyring, role: str) -> AsyncGenerat
     """
     async with AsyncExitStack() as stack:
 
-        async def client(role: str, qps: float) -> KubeClient:
+        async def client(role: str, rate: Rate) -> KubeClient:
             kube = KubeClient.from_kubeconfig(
-                settings.kubeconfig, qps=qps, burst=int(qps * 2), user_agent=f"windlass-{role}/{__version__}"
+                settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
             )
             return await stack.enter_async_context(kube)
 
-        kube = await client("lifecycle", 1000)
-        releases = await client("helm", 500)
-        objects = await client("hooks", 50)
-        awaited = await client("readiness", 500)
-        compared = await client("drift", 100)
+        rates = settings.rates
+        kube = await client("lifecycle", rates.lifecycle)
+        releases = await client("helm", rates.releases)
+        objects = await client("hooks", rates.hooks)
+        awaited = await client("readiness", rates.readiness)
+        compared = await client("drift", rates.drift)
         helm = await stack.enter_async_context(
             HelmClient(
                 kube=releases,
@@ -111,6 +113,8 @@ async def built(settings: Settings, keyring: Keyring, role: str) -> AsyncGenerat
                 helm=settings.helm,
                 scratch=settings.data_dir / "helm",
                 pool_size=settings.helm_children,
+                qps=rates.helm.qps,
+                burst=rates.helm.burst,
             )
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))

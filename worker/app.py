@@ -97,6 +97,7 @@ class ShardServer:
             max_concurrent_activities=settings.activities,
             max_concurrent_local_activities=settings.activities,
             max_concurrent_workflow_tasks=settings.workflow_tasks,
+            max_cached_workflows=settings.cache_share(shard.count),
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
             max_heartbeat_throttle_interval=BEAT,
             default_heartbeat_throttle_interval=BEAT,

@@ -107,6 +107,13 @@ class Border:
         self._note(part, error, 1, key, part)
         return False
 
+    async def shared_once(self, part: str, make: Make) -> bool:
+        """Run work that belongs to no single package as `once` does."""
+        error = await _failure(make)
+        if error is not None:
+            self._note(part, error, 1, None, None)
+        return error is None
+
     async def shared(self, part: str, make: Make) -> None:
         """Run work that belongs to no single package as `run` does."""
         await self._kept(part, make, None, None)

@@ -152,6 +152,8 @@ class Process:
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
+                quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
+                border = Border(quarantine, self.metrics.fault)
                 watcher = Watcher(
                     kube=kube,
                     lifecycles=PackageLifecycles(
@@ -166,6 +168,7 @@ class Process:
                     resync=settings.resync,
                     jitter=_jitter,
                     metrics=self.metrics,
+                    border=border,
                 )
                 repositories = RepositoryWatcher(
                     kube=kube,
@@ -175,9 +178,13 @@ class Process:
                     installation=settings.installation,
                     digest_key=self.keyring.digest_key,
                     jitter=_jitter,
+                    border=border,
                 )
                 _log.info("watcher started", installation=settings.installation)
-                await self._watching(watcher, repositories)
+                try:
+                    await self._watching(watcher, repositories)
+                finally:
+                    await quarantine.leave(lambda _: True)
 
     async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher) -> None:
         """Run the watcher, and say whether it is synced."""
@@ -197,8 +204,9 @@ class Process:
             self.metrics.registry.unregister(packages)
 
     def _kube(self, role: str) -> KubeClient:
+        rate = self.settings.rates.watcher if role == WATCHER else self.settings.rates.shards
         return KubeClient.from_kubeconfig(
-            self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
+            self.settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
         )
 
 

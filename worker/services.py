@@ -75,7 +75,13 @@ class ShardService(Protocol):
 
 def services(adapters: Adapters, client: Client, settings: Settings, beside: Beside) -> Sequence[ShardService]:
     """Make the services of this process."""
-    del beside
     # It tells lifecycles that run, and starts none: the number of shards does not matter.
     lifecycles = PackageLifecycles(client, installation=settings.installation)
-    return (DriftService(kube=adapters.drift, helm=adapters.helm, lifecycles=lifecycles),)
+    drift = DriftService(
+        kube=adapters.drift,
+        helm=adapters.helm,
+        lifecycles=lifecycles,
+        border=beside.border,
+        quarantine=beside.quarantine,
+    )
+    return (drift,)

@@ -198,6 +198,14 @@ class Context:
         """After how many events a lifecycle's run hands over to the next."""
         return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
 
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number from 1 that the environment variable ``name`` holds.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, it holds something else.
+        """
+        return _number(self.environ, name, default)
+
     @property
     def package_limits(self) -> PackageLimits:
         """What a package may at most be; archives and files in MiB."""

@@ -58,7 +58,8 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
     from windlass.cli.context import Context
     from windlass.contracts.lifecycle import Limits
     from windlass.worker.main import run
-    from windlass.worker.settings import Settings
+    from windlass.worker.rates import Rates
+    from windlass.worker.settings import WORKFLOW_CACHE, Settings
 
     logs.configure(log_format.value, log_level)
     context = Context.find(data_dir)
@@ -79,6 +80,8 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         pools=context.pools,
         # Where others do the work there is still what was begun before, and hooks need no Helm.
         helm_children=1 if role in {Role.WORKFLOWS, Role.HOOKS} else Settings.helm_children,
+        workflow_cache=context.number("WINDLASS_WORKFLOW_CACHE", WORKFLOW_CACHE),
+        rates=Rates.parse(context.environ.get("WINDLASS_API_RATES", "")),
         metrics_address=context.metrics_address,
         packages=context.package_limits,
         fetch=context.fetch_limits,
