@@ -13,11 +13,30 @@ from activities.fakes import KEY, Bench
 
 from windlass.adapters.processes.journal import SLOTS, Journal
 from windlass.contracts.record import PackageRecord
+from windlass.domain.faults import Fault
+from windlass.domain.ids import PackageKey
 from windlass.domain.package import Artifact, Source
 from windlass.ports.suspects import STEP
+from windlass.worker.border import Border
 from windlass.worker.suspects import PackageSuspects
 
 DRIFT = "drift"
+
+
+class Told:
+    """What the border says of faults."""
+
+    def __init__(self) -> None:
+        self.causes: list[str] = []
+
+    def failed(self, key: PackageKey, run: object, fault: Fault) -> None:
+        assert (key, run) == (KEY, fault.part)
+        self.causes.append(fault.cause)
+
+    def works(self, key: PackageKey, run: object) -> None: ...
+
+    def ended(self, key: PackageKey, run: object) -> None: ...
+
 
 KILLED = """
 import os, signal, sys
@@ -102,6 +121,27 @@ async def test_three_kills_in_a_row_quarantine_the_part(path: Path, bench: Bench
         assert await suspects.quarantined(KEY, DRIFT) == (times == 3)
     assert not await suspects.quarantined(KEY, "informers")
     assert await (await started(path, bench)).quarantined(KEY, DRIFT), "also for a process that was started in order"
+
+
+async def test_the_border_leaves_a_quarantined_part_undone_and_says_so(path: Path, bench: Bench) -> None:
+    told = Told()
+    done: list[str] = []
+
+    async def work() -> None:
+        done.append("compared")
+
+    for _ in range(3):
+        killed(path)
+        suspects = await started(path, bench)
+    journal = Journal(path)
+    suspects = PackageSuspects(journal, records=bench.records, contents=bench.contents, installation=KEY.installation)
+    await suspects.settle()
+    border = Border(told, lambda _: None, suspects)
+    assert await border.once(KEY, "informers", work)
+    assert not await border.once(KEY, DRIFT, work)
+    assert done == ["compared"]
+    assert "3 workers in a row" in told.causes[-1]
+    journal.close()
 
 
 async def test_work_that_is_done_is_no_suspect(path: Path, bench: Bench) -> None:
