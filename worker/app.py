@@ -60,7 +60,7 @@ class ShardServer:
         self._settings = settings
         # It tells lifecycles that run, and starts none: the number of shards does not matter.
         quarantine = Quarantine(PackageLifecycles(client, installation=settings.installation), WORKER)
-        border = Border(quarantine, metrics.fault)
+        border = Border(quarantine, metrics.fault, adapters.suspects)
         self._watches = hook_watches(adapters, client, settings, border)
         self._activities = activities(adapters, self._watches, settings, digest_key)
         # The first is left last: what ends with the others is still noted.

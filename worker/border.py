@@ -18,9 +18,11 @@ from typing import Final, Protocol
 import structlog
 
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Category, TransientError
+from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError
 from windlass.domain.faults import Fault, fault_of, text_of
 from windlass.domain.ids import PackageKey
+from windlass.domain.losses import LOSSES
+from windlass.ports.suspects import Suspects
 
 STEADY: Final = 60.0
 """Seconds that restarted work must go on without a fault to count as working again. Not below the longest back-off, or
@@ -65,9 +67,11 @@ class Border:
     Args:
         faults: is told of faults and recoveries.
         count: counts faults.
+        suspects: notes single pieces of work (`once`), and knows which ones have ended too many processes.
     """
 
-    def __init__(self, faults: Faults, count: Count) -> None:
+    def __init__(self, faults: Faults, count: Count, suspects: Suspects | None = None) -> None:
+        self._suspects = suspects
         self._faults = faults
         self._count = count
         self._spawned: set[asyncio.Task[None]] = set()
@@ -100,12 +104,30 @@ class Border:
 
         For work with a schedule of its own: the fault is over with the next success of the same part.
         """
-        error = await _failure(make)
+        error = await self._tried_once(key, part, make)
         if error is None:
             self._faults.works(key, part)
             return True
         self._note(part, error, 1, key, part)
         return False
+
+    async def _tried_once(self, key: PackageKey, part: str, make: Make) -> BaseException | None:
+        """Run ``make()`` with a note of it, so that the next process knows if this one does not survive it."""
+        suspects = self._suspects
+        if suspects is None:
+            return await _failure(make)
+        if await suspects.quarantined(key, part):
+            return PermanentError(
+                Reason.WORKER_LOST,
+                f"{LOSSES} workers in a row have ended during this work; it is not done any more",
+                hint="see why they ended (their logs), and give the package another version",
+                actor=Actor.ADMIN,
+            )
+        with suspects.opening(key, part):
+            error = await _failure(make)
+        if error is None:
+            await suspects.worked(key, part)
+        return error
 
     async def shared_once(self, part: str, make: Make) -> bool:
         """Run work that belongs to no single package as `once` does."""

@@ -105,8 +105,8 @@ class FakeRecords:
     async def watched(self, installation: str) -> list[PackageKey]:
         return [key for key, (record, _) in self.stored.items() if record.watched and key.installation == installation]
 
-    async def faulty(self, _installation: str) -> list[PackageKey]:
-        return []
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        return [key for key, (record, _) in self.stored.items() if record.faults and key.installation == installation]
 
     async def delete(self, key: PackageKey) -> None:
         self.stored.pop(key, None)
@@ -139,10 +139,10 @@ class FakeSuspects:
     def suspected(self, key: PackageKey) -> bool:
         return key in self.keys
 
-    async def quarantined(self, key: PackageKey, part: str) -> bool:
+    async def quarantined(self, key: PackageKey, part: str) -> bool:  # noqa: ARG002 - as the port
         return False
 
-    async def worked(self, key: PackageKey, part: str) -> None:
+    async def worked(self, key: PackageKey, part: str) -> None:  # noqa: ARG002 - as the port
         self.keys.discard(key)
 
 

@@ -34,9 +34,11 @@ from workflows.world import FakeWorld
 
 from windlass.contracts.lifecycle import (
     DESIRED_CHANGED,
+    HOOK_EVENTS,
     RELEASE_DRIFTED,
     DesiredChanged,
     DumpView,
+    HookEvents,
     LifecycleInput,
     LifecycleState,
     Limits,
@@ -102,6 +104,17 @@ class VirtualLife:
     def drifted(self, message: ReleaseDrifted) -> None:
         """Tell of drift."""
         self._signal(RELEASE_DRIFTED, message)
+
+    def tell_hooks(self, events: HookEvents) -> None:
+        """Tell that something waits for event hooks."""
+        job = WorkflowActivationJob()
+        job.do_update.id = job.do_update.protocol_instance_id = f"events-{self.spent.total()}"
+        job.do_update.name = HOOK_EVENTS
+        job.do_update.input.append(_payload(events))
+        job.do_update.run_validator = True
+        job.do_update.meta.update_id = job.do_update.id
+        self._activate(job)
+        self.settle()
 
     def order(self, name: str, order: Order) -> OrderResult:
         """Give an order; return its answer."""
@@ -210,7 +223,7 @@ class VirtualLife:
                 self._perform(local.seq, local.activity_type, list(local.arguments), local=True)
             case "update_response":
                 response = command.update_response
-                if response.HasField("completed"):
+                if response.HasField("completed") and not response.protocol_instance_id.startswith("events-"):
                     (answer,) = CONVERTER.from_payloads([response.completed], [OrderResult])
                     self._updates[response.protocol_instance_id] = answer
             case "continue_as_new_workflow_execution":
