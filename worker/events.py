@@ -111,6 +111,11 @@ class HookWatchService:
         self._open: dict[PackageKey, _Opened] = {}
         self._locks: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def remembered(self) -> int:
+        """How many packages something is kept of in memory."""
+        return len(self._open.keys() | self._locks.keys())
+
     async def open(self, key: PackageKey, watched: WatchedRecord) -> OpenWatch:
         """Return the watch of ``key``; see `ports.HookWatches`."""
         opened = self._open.get(key)
