@@ -327,6 +327,7 @@ class DriftMonitor:
         try:
             if not await self._border.once(package.key, "drift", look):
                 package.dirty |= dirty
+                package.whole = package.whole or whole
                 again = package.later()
         finally:
             package.busy = False
