@@ -327,6 +327,7 @@ class DriftMonitor:
         try:
             if not await self._border.once(package.key, "drift", look):
                 package.dirty |= dirty
+                package.whole = package.whole or whole
                 again = package.later()
         finally:
             package.busy = False
@@ -359,7 +360,8 @@ def _package(kind: Kind, obj: Object) -> PackageObject | None:
 def _key(kind: Kind, obj: Object) -> PackageKey:
     """Return whose object this is, without reading more of it."""
     metadata = obj["metadata"]
-    installation = (metadata.get("labels") or {}).get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
+    labels: dict[str, str] = metadata.get("labels") or {}
+    installation = labels.get(INSTALLATION_LABEL, DEFAULT_INSTALLATION)
     return PackageKey(
         installation=installation, kind=kind, namespace=metadata.get("namespace") or "", name=metadata["name"]
     )

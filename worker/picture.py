@@ -7,13 +7,40 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from windlass.activities.inputs import IGNORED_ANNOTATIONS
 from windlass.contracts.objects import PackageObject
+from windlass.domain.conditions import Type
 from windlass.domain.ids import PackageKey, package_workflow_id
 from windlass.ports.kube import Object, ObjectRef
 
 CONTENT_BYTES: Final = 32 << 20
 """Bytes of ConfigMaps and Secrets that are kept. They belong to other people and may have 1 MiB each; what does not fit
 is read again when it is needed."""
+
+
+def slim(obj: Object) -> Object:
+    """Return what the watcher needs of a package's object, which it keeps for every package of the installation.
+
+    The settings, managedFields and most of the status are left out: a change of the settings moves the generation. What
+    has another shape than the schema allows is left as it is, for whoever parses it to refuse.
+    """
+    metadata, spec, status = obj.get("metadata"), obj.get("spec"), obj.get("status")
+    slimmed = dict(obj)
+    if isinstance(metadata, dict):
+        kept = {name: value for name, value in cast("Object", metadata).items() if name != "managedFields"}
+        if isinstance(annotations := kept.get("annotations"), dict):
+            texts = cast("dict[str, Any]", annotations)
+            kept["annotations"] = {name: text for name, text in texts.items() if name not in IGNORED_ANNOTATIONS}
+        slimmed["metadata"] = kept
+    if isinstance(spec, dict):
+        slimmed["spec"] = {name: value for name, value in cast("Object", spec).items() if name != "settings"}
+    if isinstance(status, dict):
+        slimmed["status"] = {name: status[name] for name in ("phase", "conditions", "seen") if name in status}
+        if isinstance(conditions := slimmed["status"].get("conditions"), list):
+            entries = cast("list[Any]", conditions)
+            ready = [one for one in entries if not isinstance(one, dict) or one.get("type") == Type.READY]
+            slimmed["status"]["conditions"] = ready
+    return slimmed
 
 
 class Picture:

@@ -31,7 +31,7 @@ from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.border import Border
 from windlass.worker.metrics import Metrics
 from windlass.worker.pacing import paced
-from windlass.worker.picture import Picture
+from windlass.worker.picture import Picture, slim
 from windlass.worker.signals import SignalQueue
 
 REFERENCED: Final = ("ConfigMap", "Secret")
@@ -324,7 +324,7 @@ class Watcher:
 
 def _package(kind: Kind, obj: Object) -> PackageObject | None:
     try:
-        return parse_package(kind, obj)
+        return parse_package(kind, slim(obj))
     except ValueError:
         # The API server admits only what the schema allows; an object from before a schema change is left alone.
         _log.warning("object not understood", kind=kind.value, name=obj.get("metadata", {}).get("name"))

@@ -19,7 +19,7 @@ from windlass.domain.ids import API_VERSION, Kind, PackageKey, release_name, sha
 from windlass.domain.releases import DEPLOYED
 from windlass.ports.helm import Manifest, Release, ReleaseRef
 from windlass.ports.kube import Object, ObjectRef
-from windlass.worker import drift, drift_comparing, drift_owners
+from windlass.worker import drift, drift_comparing, drift_owners, drift_package
 from windlass.worker.border import Border
 from windlass.worker.drift import DriftService
 from windlass.worker.drift_owners import Owners
@@ -54,7 +54,7 @@ def name_in(number: int, prefix: str = "web") -> str:
 
 
 class Cluster(FakeKube):
-    """Objects that are as their manifests say while they are there."""
+    """Applies data and nothing else, as far as dry runs go."""
 
     async def apply(self, obj: Object, *, dry_run: bool = False, **more: Any) -> Object:
         if not dry_run:
@@ -62,7 +62,7 @@ class Cluster(FakeKube):
         ref = ObjectRef(api_version=obj["apiVersion"], kind=obj["kind"], namespace="prod", name=obj["metadata"]["name"])
         found = self.peek(ref)
         assert found is not None
-        return found
+        return {**found, "data": obj["data"]}
 
 
 @dataclass
@@ -231,6 +231,17 @@ async def test_a_large_release_takes_turns_and_all_of_it_is_compared(
     await laid.serve(1)
     await eventually(lambda: laid.told.drifted == [name_in(1)])
     assert len(laid.releases.asked) == 3
+
+
+async def test_a_comparison_that_broke_off_is_made_again_as_a_whole(
+    laid: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drift_package, "INTERVAL", 0.05)
+    laid.package(name_in(1), "one", "two")
+    laid.kube.put({**body(config_map("two")), "data": {"a": "changed"}})
+    laid.kube.fail_next("get", TypeError("an odd object"))
+    await laid.serve(1)
+    await eventually(lambda: laid.told.drifted == [name_in(1)])
 
 
 async def test_a_kind_that_is_not_served_holds_nothing_up(laid: Field) -> None:

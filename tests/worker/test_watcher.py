@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from support.fake_kube import FakeKube
 from support.waiting import eventually
+from windlass.activities.inputs import inputs_of
 from windlass.contracts.lifecycle import Quarantined
 from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
 from windlass.domain.ids import API_VERSION, Kind, PackageKey, package_workflow_id
@@ -20,7 +21,7 @@ from windlass.ports.kube import Object, ObjectRef
 from windlass.worker import watcher as watchers
 from windlass.worker.border import Border
 from windlass.worker.metrics import Metrics
-from windlass.worker.picture import CONTENT_BYTES, Picture
+from windlass.worker.picture import CONTENT_BYTES, Picture, slim
 from windlass.worker.quarantine import Quarantine
 from windlass.worker.watcher import Watcher
 
@@ -172,6 +173,44 @@ def test_indexes_are_what_a_look_at_every_package_finds(
         assert set(picture.contents("ConfigMap")) == {
             config_map(entry.name) for p in model.values() for entry in p.spec.values_from
         }
+
+
+async def test_what_is_kept_of_an_object_is_enough_to_know_whether_it_has_changed() -> None:
+    obj = application("a", "repo", "one")
+    obj["metadata"] |= {
+        "labels": {"windlass.dev/installation": "other"},
+        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "blue"},
+        "finalizers": ["windlass.dev/cleanup"],
+        "managedFields": [{"manager": "kubectl"}],
+    }
+    obj["spec"] |= {"settings": {"big": "x" * 1000}, "suspend": True}
+    conditions = [
+        {"type": kind, "status": "True", "reason": "Ok", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        for kind in ("Ready", "Installed")
+    ]
+    seen = {"uid": "a", "generation": 1, "digest": "d"}
+    obj["status"] = {"phase": "Running", "conditions": conditions, "seen": seen, "version": "1.0.0"}
+
+    async def look_up(ref: ObjectRef) -> Object | None:
+        return {"data": {"v": "x: 1"}} if ref.kind == "ConfigMap" else None
+
+    full, kept = (parse_package(Kind.APPLICATION, one) for one in (obj, slim(obj)))
+    assert (await inputs_of(look_up, kept)).seen(KEY) == (await inputs_of(look_up, full)).seen(KEY)
+    assert kept.installation == full.installation
+    assert kept.metadata.finalizers == full.metadata.finalizers
+    assert kept.status is not None
+    assert full.status is not None
+    assert (kept.status.phase, kept.status.seen) == (full.status.phase, full.status.seen)
+    assert [one.type for one in kept.status.conditions or ()] == ["Ready"]
+    assert len(str(slim(obj))) < len(str(obj)) / 2
+
+
+odd = st.none() | st.integers() | st.dictionaries(st.sampled_from(["conditions", "annotations"]), st.integers())
+
+
+@given(obj=st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), odd))
+def test_objects_of_any_shape_can_be_slimmed(obj: Object) -> None:
+    assert slim(obj).keys() == obj.keys()
 
 
 def content(size: int) -> Object:
