@@ -95,6 +95,7 @@ class Reason(StrEnum):
     API_CONFLICT = "ApiConflict"
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
+    DOCUMENT_REJECTED = "DocumentRejected"  # YAML or JSON of others is broken, or larger than is read
     INTERRUPTED = "Interrupted"
     INTERNAL = "Internal"
 
