@@ -9,7 +9,7 @@ import sys
 from support import hostile
 
 DOCUMENTS = 20_000
-MEGABYTES = 300
+MEGABYTES = 150
 """The interpreter with our modules takes 40; the limits in the child allow a text of 1 MB and 50,000 nodes."""
 
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from windlass.activities.content import Content, Contents
     from windlass.activities.inputs import Inputs
     from windlass.adapters.packages.store import PackageStore
-    from windlass.domain.secret_texts import marked_texts, secret_texts
     from windlass.contracts.record import PackageRecord
 
 HOOK: Final = "helm.sh/hook"

@@ -20,6 +20,7 @@ from yaml.events import (
 )
 
 from windlass.domain.document_limits import DOCUMENT, DocumentError, decode_text
+from windlass.domain.yaml_reading import check_directives
 
 _OFF: Final = -1
 
@@ -43,7 +44,9 @@ def line_of(text: str | bytes, path: Sequence[str]) -> int:
         path: keys of mappings and indexes of lists.
     """
     try:
-        parser: Any = CParser(decode_text(text, DOCUMENT))
+        text = decode_text(text, DOCUMENT)
+        check_directives(text)
+        parser: Any = CParser(text)
         try:
             return _search(parser, path)
         finally:
@@ -70,6 +73,8 @@ def _search(parser: Any, path: Sequence[str]) -> int:
             best, found = matched, line
         if kind in (MappingStartEvent, SequenceStartEvent):
             levels.append(_Level(kind is MappingStartEvent, matched))
+            if len(levels) > DOCUMENT.depth:
+                return found
 
 
 def _step(level: _Level, event: Any, path: Sequence[str]) -> tuple[int, int]:

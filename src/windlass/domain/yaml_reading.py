@@ -141,6 +141,8 @@ class _Reader:
         """Pass over a value that is not wanted."""
         if kind is MappingStartEvent or kind is SequenceStartEvent:
             self.skipped += 1
+            if len(self.frames) + self.skipped > self.budget.limits.depth:
+                raise too_deep(self.budget.limits)
         elif kind is MappingEndEvent or kind is SequenceEndEvent:
             self.skipped -= 1
         if self.skipped == 1:
@@ -284,6 +286,16 @@ class _Reader:
         return error_at(self.text, event.start_mark.index if event is not None else 0, problem, key=key)
 
 
+def check_directives(text: str) -> None:
+    """Refuse a text whose tag directives would take libyaml quadratic time.
+
+    Raises:
+        DocumentTooLargeError: there are too many.
+    """
+    if len(_TAG_DIRECTIVE.findall(text)) > _MOST_TAG_DIRECTIVES:
+        raise DocumentTooLargeError(f"has more than {_MOST_TAG_DIRECTIVES} %TAG directives")
+
+
 def read_yaml(
     text: str,
     budget: Budget,
@@ -306,8 +318,7 @@ def read_yaml(
     Raises:
         DocumentError: the text is not YAML, says what JSON cannot say, or exceeds the budget.
     """
-    if len(_TAG_DIRECTIVE.findall(text)) > _MOST_TAG_DIRECTIVES:
-        raise DocumentTooLargeError(f"has more than {_MOST_TAG_DIRECTIVES} %TAG directives")
+    check_directives(text)
     reader = _Reader(text, budget, resolver, wanted, unique=unique, first_only=first_only)
     try:
         return reader.run()
