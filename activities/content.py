@@ -43,6 +43,7 @@ def revision_of(artifact: Artifact, record: PackageRecord) -> RevisionRecord:
         mark=completion_mark(artifact, record.settings_digest),
         settings=record.settings or {},
         settings_digest=record.settings_digest,
+        secrets=record.secrets,
         patches=record.patches,
         config_patches=record.config_patches,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +23,7 @@ from windlass.domain.errors import Actor, WindlassError
 from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.secret_texts import marked_texts
 from windlass.domain.values import VALUES_ROOT, release_values
 from windlass.ports.clock import Clock
 from windlass.ports.helm import Helm, ReleaseOutcome, ReleaseRef
@@ -92,7 +93,7 @@ class HelmActivities:
                 given = state.record.settings or {}
                 found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=values)
                 raise_if_invalid(found)
-            wanted = self._wanted(request, content, values)
+            wanted = self._wanted(request, content, values, state.record.secrets)
             state = await self._contents.update(
                 request.key,
                 request.uid,
@@ -161,13 +162,14 @@ class HelmActivities:
                 leaving.append(ref)
         return leaving
 
-    def _wanted(self, request: ReleaseRequest, content: Content, values: Values) -> HelmRequest:
+    def _wanted(self, request: ReleaseRequest, content: Content, values: Values, secrets: Sequence[str]) -> HelmRequest:
         return HelmRequest(
             ref=ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key)),
             chart=content.root,
             chart_has_hooks=content.package.chart_has_hooks,
             values=release_values(content.package, values),
             digest=self._contents.release_digest(request.artifact, values),
+            secrets=frozenset(secrets) | marked_texts(values, content.schemas),
         )
 
     async def _wait(self, request: ReleaseRequest, package: PackageObject, outcome: ReleaseOutcome, beat: Beat) -> bool:

@@ -20,6 +20,7 @@ from windlass.domain.hooks import config_values_file, values_file
 from windlass.domain.ids import PackageKey, record_name
 from windlass.domain.package import ENABLED_SCRIPT, Artifact, Values
 from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.secret_texts import secret_texts
 from windlass.domain.values import VALUES_ROOT, check_settings
 from windlass.ports.hooks import EnabledRun, EnabledScripts
 from windlass.ports.jq import Jq
@@ -68,7 +69,8 @@ class SettingsActivities:
         concealed = inputs.concealed() if settings == given else settings
         raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
         digest = inputs.settings_digest(self._digest_key)
-        applied = {"settings": settings, "settings_digest": digest}
+        secrets = tuple(sorted(secret_texts(inputs.concealed())))
+        applied = {"settings": settings, "settings_digest": digest, "secrets": secrets}
         return await self._applied(request, content, state, applied, concealed)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
@@ -91,6 +93,7 @@ class SettingsActivities:
         restored = {
             "settings": good.settings,
             "settings_digest": good.settings_digest,
+            "secrets": good.secrets,
             "patches": good.patches,
             "config_patches": good.config_patches,
         }

@@ -47,12 +47,14 @@ class ReleasedRecord(WireModel):
 class RevisionRecord(WireModel):
     """What one release was made from, to make it again: applied settings, and the hooks' patches at its end.
 
-    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings.
+    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings. ``secrets`` are the texts in the
+    settings that came from Secrets.
     """
 
     mark: str
     settings: Values
     settings_digest: str
+    secrets: tuple[str, ...] = ()
     patches: tuple[dict[str, Any], ...] = ()
     config_patches: tuple[dict[str, Any], ...] = ()
 
@@ -99,6 +101,7 @@ class PackageRecord(WireModel):
         released: the release that was applied last.
         settings: user settings that were validated and applied last, references resolved: they may hold secrets.
         settings_digest: keyed digest of ``settings``.
+        secrets: the texts in ``settings`` that came from Secrets: what error texts must not quote.
         patches: accumulated values operations of hooks (`windlass.domain.value_patches`).
         config_patches: accumulated operations of hooks on the settings.
         started: digest of the content whose onStartup hooks have run; empty if none.
@@ -117,6 +120,7 @@ class PackageRecord(WireModel):
     released: ReleasedRecord | None = None
     settings: Values | None = None
     settings_digest: str = ""
+    secrets: tuple[str, ...] = ()
     patches: tuple[dict[str, Any], ...] = ()
     config_patches: tuple[dict[str, Any], ...] = ()
     started: str = ""

@@ -95,6 +95,7 @@ class Reason(StrEnum):
     API_CONFLICT = "ApiConflict"
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
+    DOCUMENT_REJECTED = "DocumentRejected"  # YAML or JSON of others is broken, or larger than is read
     INTERRUPTED = "Interrupted"  # the step was stopped, or its worker lost while it waited
     LEASE_LOST = "LeaseLost"  # the worker gave the step back: it stops, or has lost its Lease
     WORKER_LOST = "WorkerLost"  # the worker ended, or fell silent, before the step had reported anything

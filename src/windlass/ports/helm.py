@@ -43,7 +43,8 @@ class ReleaseRequest:
     """One desired release.
 
     ``digest`` identifies chart content and values; ``labels`` mark the objects' owner. ``values`` reach the chart at
-    ``.Values``. ``timeout`` (seconds) bounds the apply, not the wait for readiness.
+    ``.Values``; ``secrets`` are the texts among them that no error may quote. ``timeout`` (seconds) bounds the apply,
+    not the wait for readiness.
     """
 
     ref: ReleaseRef
@@ -51,6 +52,7 @@ class ReleaseRequest:
     chart_has_hooks: bool
     values: Values
     digest: str
+    secrets: frozenset[str] = frozenset()
     history_max: int = 10
     timeout: float = 300.0
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
-import yaml
-
+from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.temporal import secret_file
 
@@ -72,9 +71,8 @@ class Keyring:
             PermanentError: VALIDATION_FAILED, naming ``origin`` and the field that is wrong; never shows a value.
         """
         try:
-            document: object = yaml.safe_load(text)
-        except yaml.YAMLError:
-            # The parser's message quotes the line, which may be a key.
+            document: object = parse_document(text)
+        except DocumentError:
             _refuse(origin, "is neither YAML nor JSON")
         if not isinstance(document, dict):
             _refuse(origin, "is not a mapping")

@@ -15,7 +15,6 @@ from windlass.adapters.helm.program import HelmProgram
 from windlass.adapters.helm.protocol import HelmFailedError, Order
 from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.package import Values
 from windlass.domain.releases import Operation
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
@@ -53,7 +52,7 @@ class Operations:
         """
         verb = "upgrade" if operation is Operation.UPGRADE else "install"
         metadata = annotated(request.chart, request.digest, name=request.ref.name)
-        with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout):
+        with _typed_failures(f"Helm {verb} of {request.ref}", request.secrets, request.timeout):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
                     with staged(request.chart, metadata, new_folder(self._scratch)) as chart:
@@ -100,7 +99,7 @@ class Operations:
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
-        with _typed_failures(f"Helm uninstall of {ref}", ref, {}, UNINSTALL_SECONDS):
+        with _typed_failures(f"Helm uninstall of {ref}", frozenset(), UNINSTALL_SECONDS):
             async with asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
                 if has_hooks:
                     await self._program.uninstall(ref, seconds=UNINSTALL_SECONDS)
@@ -129,19 +128,19 @@ class Operations:
         metadata = annotated(request.chart, "", name=request.ref.name)
         with (
             staged(request.chart, metadata, new_folder(self._scratch)) as chart,
-            _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
+            _typed_failures(f"rendering of {request.ref}", request.secrets, request.timeout),
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 return await self._program.render(request.ref, chart, request.values, upgrade=upgrade)
 
 
 @contextmanager
-def _typed_failures(what: str, ref: ReleaseRef, values: Values, seconds: float) -> Generator[None]:
+def _typed_failures(what: str, secrets: frozenset[str], seconds: float) -> Generator[None]:
     try:
         yield
     except HelmFailedError as error:
-        # The cause is left out: its text may quote values.
-        raise failures.failed(what, str(error), values=values, known=(ref.name, ref.namespace)) from None
+        # The cause is left out: its text may quote secrets.
+        raise failures.failed(what, str(error), secrets=secrets) from None
     except TimeoutError:
         raise TransientError(
             Reason.APPLY_MANIFESTS_FAILED,

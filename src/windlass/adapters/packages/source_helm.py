@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -12,18 +11,25 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin
 
-import yaml
-
 from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.indexes import Charts, Fetched, Indexes, Mark, Place
 from windlass.adapters.packages.source import Found, Remote, gone, mismatch, refuse_spec
 from windlass.adapters.packages.transport import Transport
-from windlass.domain.documents import is_list, is_object
+from windlass.domain.documents import INDEX as INDEX_LIMITS
+from windlass.domain.documents import DocumentError, is_list, is_object, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.wanted import canonical, in_order
 from windlass.ports.packages import Offer, Repository
 
 INDEX: Final = "index.yaml"
+_WANTED: Final = (
+    frozenset({"entries"}),
+    frozenset[str](),  # charts
+    frozenset[str](),  # a chart's versions, a list
+    frozenset({"version", "urls", "digest"}),
+)
+"""What is read of an index, by level; the rest of it (nine tenths) is scanned only."""
+
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -104,11 +110,11 @@ class HelmSource:
         if digest == known.digest:
             return Fetched(charts=None, mark=mark)
         try:
-            document = await asyncio.to_thread(_parse, answer.body)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            document = await asyncio.to_thread(parse_helm, answer.body, INDEX_LIMITS, typed=False, wanted=_WANTED)
+        except DocumentError as error:
             raise PermanentError(
                 Reason.DOWNLOAD_FAILED,
-                f"repository {self._repository.name}: {INDEX} cannot be read: {_place(error)}",
+                f"repository {self._repository.name}: {INDEX} cannot be read: {error.message}",
                 hint="write it anew with `helm repo index`",
                 actor=Actor.AUTHOR,
             ) from None
@@ -161,32 +167,9 @@ def _validators(headers: Mapping[str, str]) -> Mapping[str, str]:
     return {"If-Modified-Since": modified} if modified else {}
 
 
-class _Loader(yaml.CSafeLoader):
-    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1.
-
-    `windlass.domain.documents` reads what packages hold, with a limit far below the size of a public index. Aliases are
-    shared here and never expanded, so that a bomb of them stays as small as it is written.
-    """
-
-
-_Loader.yaml_implicit_resolvers = {}
-
-
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
 def _first(value: Any) -> str:
     return _text(value[0]) if is_list(value) and value else ""
-
-
-def _parse(body: bytes) -> Any:
-    text = body.decode().removeprefix("\ufeff")
-    if text.lstrip()[:1] == "{":
-        return json.loads(text)
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer types
-
-
-def _place(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark is not None else str(error)[:200]
