@@ -1,1 +1,1 @@
-"""Admission policies that draw the borders which roles cannot draw, as `windlass up` and cluster administrators apply them."""
+"""Admission policies for what roles cannot express, as `windlass up` and cluster administrators apply them."""
