@@ -17,7 +17,7 @@ from windlass.devstack.catalog import TOOLS
 from windlass.devstack.locate import locate
 from windlass.domain.documents import parse_json_stream, parse_manifest
 
-TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "domain/yaml_table.json").read_text())
+TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "domain/text/yaml_table.json").read_text())
 TEMPLATE = """
 apiVersion: v1
 kind: Table
