@@ -13,11 +13,11 @@ from windlass.activities.inputs import object_ref
 from windlass.contracts.drift import DriftSpec
 from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import DriftRequest, DriftResult
-from windlass.domain import drift
-from windlass.domain.drift import DIFFERENCES_KEPT, RELEASE_KIND, Change, Difference, Rule
+from windlass.domain.drift import comparison as drift
+from windlass.domain.drift.comparison import DIFFERENCES_KEPT, RELEASE_KIND, Change, Difference, Rule
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import PackageKey, release_name
-from windlass.domain.releases import DEPLOYED
+from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.ports.helm import Helm, ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
 

@@ -24,9 +24,9 @@ from windlass.domain.ids import (
     Kind,
     PackageKey,
 )
-from windlass.domain.lifecycle import ATTEMPTS, OnFailure
-from windlass.domain.package import Source
-from windlass.domain.policy import GOOD_KEPT, Cause
+from windlass.domain.lifecycle.policy import GOOD_KEPT, Cause
+from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
+from windlass.domain.packages.model import Source
 
 ORDERS_KEPT: Final = 50
 """Orders of people that stay in status (design.md section 4): Temporal's retention forgets them."""
@@ -47,7 +47,7 @@ _COMPARISON: Final = (
     rf"(-{_PRERELEASE}(\.{_PRERELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
 )
 WANTED_PATTERN: Final = rf"^{_COMPARISON}(( *, *| +| +- +| *\|\| *){_COMPARISON})*(@sha256:[0-9a-f]{{64}})?$"
-"""The form of ``spec.package.version``; what it means is `windlass.domain.wanted`'s affair."""
+"""The form of ``spec.package.version``; what it means is `windlass.domain.packages.wanted`'s affair."""
 
 DNS_LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"

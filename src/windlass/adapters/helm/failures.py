@@ -135,7 +135,7 @@ def failed(what: str, text: str, *, secrets: frozenset[str] = frozenset()) -> Wi
     Args:
         what: the operation and its release, as the sentence's subject.
         text: what Helm said.
-        secrets: texts among the values that the message must not quote (`windlass.domain.secret_texts`).
+        secrets: texts among the values that the message must not quote (`windlass.domain.text.secret_texts`).
     """
     lowered = text.lower()
     row = next((row for row in _ROWS if any(mark in lowered for mark in row.marks)), _UNKNOWN)
