@@ -21,7 +21,8 @@ from windlass.adapters.packages.format.loader import CHART
 from windlass.adapters.packages.format.plain_chart import is_plain_chart
 from windlass.adapters.packages.sources import file as source_file
 from windlass.adapters.packages.sources.indexes import Indexes
-from windlass.adapters.packages.sources.source import Found, PackageSource, opened
+from windlass.adapters.packages.sources.opening import opened
+from windlass.adapters.packages.sources.source import Found, PackageSource
 from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import is_dns_label
