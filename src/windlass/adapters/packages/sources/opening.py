@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from windlass.adapters.packages.format.entries import Limits
 from windlass.adapters.packages.sources import file as source_file
