@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
-import re
 import signal
-import socket
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, cast
 
@@ -20,18 +16,17 @@ from temporalio.service import RPCError
 
 from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.errors import Category, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.faults import text_of
 from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.keyring import Keyring
+from windlass.worker.identity import claimed
 from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
 from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings
 from windlass.worker.waiting import explained
-
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -51,7 +46,8 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, part
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        with _claimed(settings, parts) as identity:
+        part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
+        with claimed(settings.data_dir, part) as identity:
             role = next(part for part in (WORKER, *POOLS, WATCHER) if part in parts)
             async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
                 if WORKER in parts:
@@ -163,26 +159,3 @@ def _hopeless(error: BaseException) -> bool:
 def _transient(error: BaseException) -> bool:
     """Say whether everything that failed goes away by itself."""
     return all(isinstance(one, TransientError) for one in _leaves(error))
-
-
-@contextmanager
-def _claimed(settings: Settings, parts: Collection[str]) -> Generator[str]:
-    """Hold the data directory alone, and yield an identity that is the same after a restart.
-
-    The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other
-    process has it.
-    """
-    part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
-    path = settings.data_dir / f"{part}.lock"
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PermanentError(
-                Reason.INTERNAL,
-                f"another {part} process uses {settings.data_dir}",
-                hint="stop it, or give this one a --data-dir of its own",
-                actor=Actor.ADMIN,
-            ) from None
-        folder = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]
-        yield f"{_NOT_IN_NAMES.sub('-', socket.gethostname().lower())}-{folder}"

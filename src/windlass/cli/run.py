@@ -29,7 +29,15 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack and of this process.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Data directory of the stack: where its servers, keyring and programs are found.")
+]
+WorkDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of this process alone: package cache, scratch files, lock; default: one in the data directory."
+    ),
+]
 Form = Annotated[LogFormat, typer.Option("--log-format", help="For people or for machines.")]
 Level = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]
 
@@ -39,19 +47,25 @@ def worker(
         Role, typer.Option(help="What this process does; all is everything that the installation needs.")
     ] = Role.WORKER,
     data_dir: DataDir = None,
+    work_dir: WorkDir = None,
     log_format: Form = LogFormat.CONSOLE,
     log_level: Level = "info",
 ) -> None:
     """Run package lifecycles: workflows, Helm operations and hooks. Stops in order on Ctrl-C and SIGTERM."""
-    _run(role, data_dir, log_format, log_level)
+    _run(role, data_dir, work_dir, log_format, log_level)
 
 
-def watcher(data_dir: DataDir = None, log_format: Form = LogFormat.CONSOLE, log_level: Level = "info") -> None:
+def watcher(
+    data_dir: DataDir = None,
+    work_dir: WorkDir = None,
+    log_format: Form = LogFormat.CONSOLE,
+    log_level: Level = "info",
+) -> None:
     """Watch the cluster and signal the lifecycles. Several may run: one holds the Lease, the others wait."""
-    _run(Role.WATCHER, data_dir, log_format, log_level)
+    _run(Role.WATCHER, data_dir, work_dir, log_format, log_level)
 
 
-def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
+def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
     import uvloop
 
     from windlass import logs
@@ -73,7 +87,7 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         installation=context.installation,
         shards=context.shards,
         kubeconfig=context.kubeconfig,
-        data_dir=context.data_dir / (role.value if pool else "worker"),
+        data_dir=work_dir.absolute() if work_dir else context.data_dir / (role.value if pool else "worker"),
         helm=context.helm,
         ui=context.ui,
         limits=Limits(events=context.continue_after_events),

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Final, TextIO
 
 from windlass.devstack import parts as catalogue
-from windlass.devstack.causes import cause, death
+from windlass.devstack.causes import cause, death, memory_kills
 from windlass.devstack.parts import Part
 from windlass.devstack.plan import Plan
 from windlass.devstack.process import exit_text, spawn, started_ticks, tail
@@ -61,6 +61,7 @@ class Supervisor:
         self._plan = plan
         self._log = log
         self._began = time.monotonic()
+        self._memory_kills = memory_kills()
         self._stop_reason = ""
         self._env = catalogue.environment(os.environ)
         self._children = {
@@ -154,8 +155,10 @@ class Supervisor:
             return True
         lines = tail(self._plan.log(child.part.name), _LOOKED_AT)
         child.deaths = child.deaths + 1 if time.monotonic() - child.started <= _STABLE else 1
-        child.state.last_error = death(child.part.name, exit_text(code), code, lines, shown=_TAIL, again=child.deaths)
-        found = cause(code, lines)
+        kills = memory_kills()
+        found = cause(code, lines, out_of_memory=kills > self._memory_kills)
+        self._memory_kills = kills
+        child.state.last_error = death(child.part.name, exit_text(code), found, lines, shown=_TAIL, again=child.deaths)
         child.state.cause = found.text if found else ""
         self._say(child.state.last_error)
         if child.state.phase in {PartPhase.READY, PartPhase.UNHEALTHY}:

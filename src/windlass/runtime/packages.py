@@ -285,7 +285,8 @@ def _no_worker(key: PackageKey, what: str) -> TransientError:
     return TransientError(
         Reason.API_UNAVAILABLE,
         f"no worker answered {what} for {key.package_id} within {RPC_TIMEOUT.total_seconds():.0f} s",
-        hint="start a worker: `windlass worker`",
+        hint="if Temporal or a worker has just been started, try again in a few seconds; "
+        "if no worker is running, start one: `windlass worker`",
     )
 
 
