@@ -11,7 +11,6 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import structlog
-from temporalio.client import Client
 
 from windlass.adapters.kube.acting import ActingKube
 from windlass.contracts.lifecycle import HookEvents
@@ -30,8 +29,6 @@ from windlass.ports.kube import Kube
 from windlass.ports.records import Records
 from windlass.ports.watches import BeginAhead
 from windlass.runtime.packages import PackageLifecycles
-from windlass.worker.adapters import Adapters
-from windlass.worker.settings import Settings
 
 RESTORING: Final = 8
 """Packages whose watches are opened at a time after a start."""
@@ -245,16 +242,3 @@ class HookWatchService:
         if opened is not None:
             await opened.watch.close()
             await opened.kube.close()
-
-
-def hook_watches(adapters: Adapters, client: Client, settings: Settings, border: Border) -> HookWatchService:
-    """Make the watches of this process."""
-    lifecycles = PackageLifecycles(client, installation=settings.installation)  # signals go by id
-    return HookWatchService(
-        kube=adapters.kube,
-        access=adapters.access,
-        jq=adapters.jq,
-        records=adapters.records,
-        bell=Bell(lifecycles, border),
-        border=border,
-    )
