@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from windlass import __version__
 from windlass.activities.content import Contents
 from windlass.adapters.helm.client import HelmClient
-from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.hooks.runner import HookRunner, RunnerSettings
 from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
@@ -27,7 +27,7 @@ from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
 from windlass.ports.hooks import EnabledScripts, HookAccess, HookPatchers, Hooks
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
@@ -66,7 +66,7 @@ class Adapters:
     hooks: Hooks
     scripts: EnabledScripts
     access: HookAccess
-    jq: Jq
+    jq: SharedJq
     hook_metrics: HookMetricsCollector
     patchers: HookPatchers
     packages: Packages
@@ -116,7 +116,7 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
                 burst=rates.helm.burst,
             )
         )
-        hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
+        hooks = await stack.enter_async_context(HookRunner(_runner_settings(settings), environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
         records = RecordStore(kube, digest_key)
@@ -141,3 +141,14 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
             suspects=PackageSuspects(journal, records=records, contents=contents, installation=settings.installation),
             clock=SystemClock(),
         )
+
+
+def _runner_settings(settings: Settings) -> RunnerSettings:
+    return RunnerSettings(
+        runs=settings.data_dir / "hooks",
+        packages=(settings.data_dir / "packages",),
+        readable=settings.hook_readable,
+        writable=settings.hook_writable,
+        limits=settings.hook_limits,
+        socket=settings.hooks_socket,
+    )

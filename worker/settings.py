@@ -9,6 +9,7 @@ from typing import Final
 
 from windlass.adapters.packages.format.entries import Limits as PackageLimits
 from windlass.adapters.packages.sources.transport import FetchLimits
+from windlass.adapters.runner.protocol import Limits as HookLimits
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
 from windlass.worker.rates import Rates
@@ -36,6 +37,10 @@ class Settings:
         helm: the ``helm`` program, 4.2 or newer.
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
         limits: when a lifecycle hands over to its next run.
+        hooks_socket: where a runner of hooks in a container of its own listens; None starts one beside the worker.
+        hook_limits: what one run of a hook may use; those of a runner in a container are its own, and these its text.
+        hook_readable: files and folders that hooks may read and execute beside the system's.
+        hook_writable: folders that hooks may write to beside those of their runs.
         hook_role: ClusterRole that bounds what hooks may do in their package's namespace.
         pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
@@ -58,6 +63,10 @@ class Settings:
     helm: Path
     ui: str = ""
     limits: Limits = field(default_factory=Limits)
+    hooks_socket: Path | None = None
+    hook_limits: HookLimits = field(default_factory=HookLimits)
+    hook_readable: tuple[Path, ...] = ()
+    hook_writable: tuple[Path, ...] = ()
     hook_role: str = "windlass-hooks"
     pools: tuple[Pool, ...] = ()
     helm_children: int = 4

@@ -104,7 +104,7 @@ class HookRuns:
 
     async def _execute(self, call: Call, run: HookRun, operations: Sequence[Mapping[str, Any]]) -> None:
         if operations:
-            async with self._patchers.acting_as(run.kubeconfig) as patcher:
+            async with self._patchers.acting_as(run.kubeconfig, run.package_id) as patcher:
                 await patcher.execute(operations, bounds_of(call.key))
 
     async def _prepared(self, call: Call, content: Content, state: State) -> HookRun:

@@ -249,6 +249,10 @@ class FakeJq:
 
     broken: dict[str, str] = field(default_factory=dict[str, str])
 
+    def on_behalf_of(self, package: str) -> FakeJq:
+        assert package
+        return self
+
     async def check(self, program: str) -> None:
         if program in self.broken:
             raise PermanentError(Reason.FILTER_FAILED, self.broken[program], actor=Actor.AUTHOR)
@@ -367,7 +371,8 @@ class FakePatchers:
     failure: Exception | None = None
 
     @asynccontextmanager
-    async def acting_as(self, kubeconfig: str) -> AsyncGenerator[FakePatchers.Patcher]:
+    async def acting_as(self, kubeconfig: str, package: str) -> AsyncGenerator[FakePatchers.Patcher]:
+        assert package
         yield FakePatchers.Patcher(self, kubeconfig)
 
     @dataclass

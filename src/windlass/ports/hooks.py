@@ -131,6 +131,9 @@ class ObjectPatcher(Protocol):
 class HookPatchers(Protocol):
     """Object patchers with the rights of a hook."""
 
-    def acting_as(self, kubeconfig: str) -> AbstractAsyncContextManager[ObjectPatcher]:
-        """Connect with the hook's own kubeconfig (its text): operations may do what the hook may, and no more."""
+    def acting_as(self, kubeconfig: str, package: str) -> AbstractAsyncContextManager[ObjectPatcher]:
+        """Connect with the hook's own kubeconfig (its text): operations may do what the hook may, and no more.
+
+        ``package`` is whose hook it is: the filters of its operations run on its behalf.
+        """
         ...

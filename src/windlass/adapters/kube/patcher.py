@@ -23,7 +23,7 @@ from windlass.domain.hooks.patch_operations import (
 from windlass.domain.text.documents import is_object
 from windlass.domain.text.doubles import unrounded
 from windlass.ports.hooks import ObjectPatcher
-from windlass.ports.jq import Jq
+from windlass.ports.jq import Jq, SharedJq
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 DELETE_TIMEOUT: Final = 20.0
@@ -40,17 +40,17 @@ OPERATIONS_PER_SECOND: Final = 20.0
 class KubeHookPatchers:
     """`ports.HookPatchers`: one short-lived client for each hook run that asks for operations."""
 
-    def __init__(self, jq: Jq) -> None:
+    def __init__(self, jq: SharedJq) -> None:
         self._jq = jq
 
     @asynccontextmanager
-    async def acting_as(self, kubeconfig: str) -> AsyncGenerator[ObjectPatcher]:
+    async def acting_as(self, kubeconfig: str, package: str) -> AsyncGenerator[ObjectPatcher]:
         """Connect with the hook's own kubeconfig; see `ports.HookPatchers`."""
         client = KubeClient.from_kubeconfig(
             kubeconfig, qps=OPERATIONS_PER_SECOND, burst=int(2 * OPERATIONS_PER_SECOND), user_agent="windlass-hooks"
         )
         async with client as kube:
-            yield KubePatcher(kube, self._jq)
+            yield KubePatcher(kube, self._jq.on_behalf_of(package))
 
 
 class KubePatcher:

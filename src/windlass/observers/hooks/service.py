@@ -24,7 +24,7 @@ from windlass.observers.border import Border
 from windlass.observers.hooks.watch import OpenWatch
 from windlass.observers.shard import Shard
 from windlass.ports.hooks import HookAccess
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 from windlass.ports.kube import Kube
 from windlass.ports.records import Records
 from windlass.ports.watches import BeginAhead
@@ -98,7 +98,9 @@ class HookWatchService:
         border: keeps what fails for one package from the others.
     """
 
-    def __init__(self, *, kube: Kube, access: HookAccess, jq: Jq, records: Records, bell: Bell, border: Border) -> None:
+    def __init__(
+        self, *, kube: Kube, access: HookAccess, jq: SharedJq, records: Records, bell: Bell, border: Border
+    ) -> None:
         self._border = border
         self._kube = kube
         self._access = access
@@ -227,7 +229,9 @@ class HookWatchService:
 
     async def _opened(self, key: PackageKey, watched: WatchedRecord) -> _Opened:
         kube = ActingKube(self._access, key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
-        watch = OpenWatch(key, watched, kube=kube, jq=self._jq, ring=self._bell.ring, border=self._border)
+        watch = OpenWatch(
+            key, watched, kube=kube, jq=self._jq.on_behalf_of(key.package_id), ring=self._bell.ring, border=self._border
+        )
         try:
             await watch.open(self._kube.resource)
         except BaseException:
