@@ -45,7 +45,7 @@ async def test_what_always_has_something_to_read_lets_others_have_their_turn() -
 
 async def test_a_pump_that_is_cancelled_closes_its_pipe() -> None:
     entered = asyncio.Event()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
 
     async def waits() -> None:
         async with pumped(Capture(10)):
@@ -56,4 +56,4 @@ async def test_a_pump_that_is_cancelled_closes_its_pipe() -> None:
     await entered.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
