@@ -221,7 +221,8 @@ class _Reader:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
-            raise self._error("an alias names an anchor that does not exist", event)
+            where = ", or it is in a part that is not read" if self.wanted else ""
+            raise self._error(f"an alias names an anchor that does not exist{where}", event)
         anchor = self.anchors[event.anchor]
         if anchor is None:
             raise self._error("an anchor contains itself", event)
