@@ -188,11 +188,6 @@ class _Reader:
         frame = self.frames[-1]
         return frame if frame.key is None and not frame.merging and type(frame.container) is dict else None
 
-    def _value(self, tag: str | None, text: str, *, plain: bool) -> Scalar:
-        if plain:
-            return self.resolver(text)
-        return text if tag is None or tag == "!" else resolve_tagged(tag, text, self.resolver)
-
     def _open(self, container: _Container, event: Any) -> None:
         self.budget.spend(1, 0)
         if len(self.frames) >= self.budget.limits.depth:
