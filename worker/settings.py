@@ -9,7 +9,7 @@ from typing import Final
 from windlass.adapters.packages.entries import Limits as PackageLimits
 from windlass.adapters.packages.transport import FetchLimits
 from windlass.contracts.lifecycle import Limits, Pool
-from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
+from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 
 DEFAULT_SHARDS: Final = 8
 """Shards of a new installation: one process serves them without a difference, up to eight share them."""
@@ -42,7 +42,7 @@ class Settings:
 
     installation: str = DEFAULT_INSTALLATION
     shards: int | None = None
-    namespace: str = MODULE_NAMESPACE
+    namespace: str = SYSTEM_NAMESPACE
     kubeconfig: Path
     data_dir: Path
     helm: Path

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from windlass.workflows._options import DOWNLOAD, DRIFT_CHECK, HELM_CHANGE, HOOK_RUN, LOADING, QUICK, WATCHING, in_pool
+from windlass.workflows._options import (
+    DOWNLOAD,
+    DRIFT_CHECK,
+    HELM_CHANGE,
+    HOOK_RUN,
+    LOADING,
+    PLACING,
+    QUICK,
+    WATCHING,
+    in_pool,
+)
 
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
@@ -25,6 +35,7 @@ with workflow.unsafe.imports_passed_through():
         LoadRequest,
         PackageRequest,
         Performed,
+        PlaceRequest,
         ReleaseRequest,
         SettingsRequest,
         UninstallRequest,
@@ -33,7 +44,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from windlass.domain.drift import held
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load, hook_at
+    from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load, hook_at, place_of
     from windlass.domain.package import Artifact, Binding, Hook
     from windlass.domain.transitions import Result
 
@@ -44,6 +55,7 @@ REMOTE = frozenset(
     {
         Step.DOWNLOAD,
         Step.RESOLVE,
+        Step.PLACE,
         Step.CHECK_DRIFT,
         Step.UPGRADE_RELEASE,
         Step.UNINSTALL_RELEASE,
@@ -53,11 +65,14 @@ REMOTE = frozenset(
 """Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
 
 
-def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Performed | None:
+def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None, *, placed: bool) -> Performed | None:
     """Return what a step brings that takes no activity; None if it takes one.
 
-    ``at_hand`` is what the source comes to, as the last look at the object found it.
+    ``at_hand`` is what the source comes to, as the last look at the object found it; ``placed`` says that the same look
+    found that the package can be worked on in its place.
     """
+    if step.step is Step.PLACE and placed and not state.desired.refused:
+        return Performed(record=state.record)
     if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
         return Performed(record=state.record)
     if step.step is Step.DOWNLOAD and at_hand is not None and at_hand.source == state.desired.source:
@@ -82,6 +97,17 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             )
             installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **LOADING)
             return Performed(record=installed.record)
+        case Step.PLACE:
+            place = PlaceRequest(
+                key=key, uid=progress.owner, placement=None if desired.refused else desired.placement
+            )
+            await workflow.execute_activity_method(
+                PackageActivities.place,
+                place,
+                summary=str(place.placement.target) if place.placement else "",
+                **PLACING,
+            )
+            return Performed(record=state.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
             loaded = await workflow.execute_local_activity_method(
@@ -110,6 +136,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
                     last=progress.removing
                     and progress.loaded is not None
                     and hook_at(progress.loaded, Binding.AFTER_DELETE_HELM, 0) is None,
+                    placement=place_of(desired, progress),
                 ),
                 summary="uninstall and wait until the objects are gone",
                 **in_pool(HELM_CHANGE, key, state, "helm"),
@@ -157,6 +184,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         restore=target.mark if target else "",
         settings=state.desired.settings,
         keep=tuple(good.mark for good in state.control.good),
+        placement=state.progress.placed,
     )
     applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
     return Performed(
@@ -174,6 +202,7 @@ async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
         artifact=_known(loaded.artifact if loaded else None),
         hooks=loaded.hooks if loaded else (),
         record=state.record,
+        placement=state.progress.placed,
     )
     begun = await workflow.execute_local_activity_method(EventHookActivities.watch, request, **WATCHING)
     return Performed(result=Result(unsynchronized=begun.unsynchronized), record=begun.record, queues=begun.queues)
@@ -189,6 +218,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         keep=tuple(good.mark for good in state.control.good),
         settings=state.desired.settings,
+        placement=state.progress.placed,
     )
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,
@@ -196,7 +226,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         summary=f"{content.source.package} {content.exact}",
         **in_pool(HELM_CHANGE, key, state, "helm"),
     )
-    release = ReleaseStatus(name=made.name, namespace=key.target_namespace, revision=made.revision or None)
+    release = ReleaseStatus(name=made.name, namespace=made.namespace or key.home, revision=made.revision or None)
     healed = f", after {made.healed}" if made.healed else ""
     note = f"{made.action} revision {made.revision}{healed}" if made.action in {"installed", "upgraded"} else ""
     return Performed(
@@ -214,6 +244,7 @@ async def _check_drift(key: PackageKey, state: LifecycleState) -> Performed:
         revision=(state.release.revision or 0) if state.release else 0,
         correct=state.desired.drift.corrects,
         held=tuple(held(state.drift.corrections, workflow.time())),
+        placement=state.progress.placed,
     )
     found = await workflow.execute_activity_method(
         DriftActivities.check, request, summary=state.desired.drift.mode.value, **DRIFT_CHECK
@@ -231,6 +262,7 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         binding=BINDING_OF[step.step],
         run_id=state.hook_run,
         record=state.record,
+        placement=place_of(state.wanted, state.progress),
     )
     ran = await workflow.execute_activity_method(
         HookActivities.run,
