@@ -10,7 +10,9 @@ from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import Mark, PackageObjects
+from windlass.activities.references import References
 from windlass.activities.repositories import repository_for
+from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
@@ -18,15 +20,18 @@ from windlass.contracts.steps import (
     InstallRequest,
     LoadRequest,
     LoadResult,
+    PlaceRequest,
     RecordResult,
 )
 from windlass.domain.definition import check_kind
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import FINALIZER
 from windlass.domain.lifecycle import Loaded
+from windlass.domain.target import Placement
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages
+from windlass.ports.targets import Targets
 
 
 class PackageActivities:
@@ -41,6 +46,8 @@ class PackageActivities:
         discovery: HookDiscovery,
         jq: Jq,
         contents: Contents,
+        references: References,
+        targets: Targets,
     ) -> None:
         self._kube = kube
         self._objects = objects
@@ -48,6 +55,8 @@ class PackageActivities:
         self._discovery = discovery
         self._jq = jq
         self._contents = contents
+        self._references = references
+        self._targets = targets
 
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
@@ -89,6 +98,26 @@ class PackageActivities:
         await self._contents.ensure(request.artifact)
         await self._packages.install(request.key.package_id, request.artifact.digest)
         return RecordResult(record=request.record)
+
+    @activity.defn(name="package.place")
+    async def place(self, request: PlaceRequest) -> None:
+        """See to it that the package can be worked on in its place, or report why it may not be there.
+
+        Raises:
+            TransientError, PermanentError: TARGET_REFUSED; as `ports.Targets.acting`.
+        """
+        async with heartbeating() as beat:
+            placement = request.placement or await self._placement(request)
+            beat.details = str(placement.target)
+            async with self._targets.acting(placement.target) as acting:
+                if placement.create_namespace:
+                    await acting.ensure_namespace()
+
+    async def _placement(self, request: PlaceRequest) -> Placement:
+        obj = await self._kube.get(object_ref(request.key))
+        if obj is None or obj["metadata"]["uid"] != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        return self._references.placement(parse_package(request.key.kind, obj))
 
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:

@@ -10,12 +10,13 @@ from temporalio import activity
 from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
 from windlass.activities.package_objects import PackageObjects
+from windlass.activities.placing import required
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
 from windlass.domain.chart_schema import check_chart
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.hooks import config_values_file, values_file
-from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, record_name
 from windlass.domain.package import ENABLED_SCRIPT, Artifact, Values
 from windlass.domain.schema import raise_if_invalid, validate
 from windlass.domain.values import VALUES_ROOT, check_settings
@@ -49,7 +50,7 @@ class SettingsActivities:
         concealed = inputs.concealed() if settings == given else settings
         raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
         digest = inputs.settings_digest(self._digest_key)
-        applied = {"settings": settings, "settings_digest": digest}
+        applied = {"settings": settings, "settings_digest": digest, "placement": request.placement}
         return await self._applied(request, content, state, applied, concealed)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
@@ -64,7 +65,7 @@ class SettingsActivities:
         if good is None:
             raise PermanentError(
                 Reason.REVISION_LOST,
-                f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
+                f"the state Secret {record_name(request.key)} in {SYSTEM_NAMESPACE} does not hold the "
                 f"settings of the good release of version {request.artifact.exact}",
                 hint="order `rollback --to` another revision, or change the object to what shall run",
                 actor=Actor.USER,
@@ -74,6 +75,7 @@ class SettingsActivities:
             "settings_digest": good.settings_digest,
             "patches": good.patches,
             "config_patches": good.config_patches,
+            "placement": request.placement,
         }
         return await self._applied(request, content, state, restored, good.settings)
 
@@ -91,7 +93,7 @@ class SettingsActivities:
             given = wanted.settings or {}
             found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=concealed)
             raise_if_invalid(found)
-        disabled = await self._disabled(request.key, content, wanted, values)
+        disabled = await self._disabled(request, content, wanted, values)
 
         def change(record: PackageRecord) -> PackageRecord:
             record = record.with_artifact(request.artifact).model_copy(update=applied)
@@ -109,7 +111,7 @@ class SettingsActivities:
             disabled=disabled,
         )
 
-    async def _disabled(self, key: PackageKey, content: Content, record: PackageRecord, values: Values) -> str:
+    async def _disabled(self, request: SettingsRequest, content: Content, record: PackageRecord, values: Values) -> str:
         """Ask the module's own script; return why it wants to be disabled, empty if it does not or there is none."""
         if not content.package.enabled_script:
             return ""
@@ -118,8 +120,8 @@ class SettingsActivities:
             root=content.root,
             values=values_file(name, values, {}),
             config_values=config_values_file(name, record.settings or {}, {}),
-            namespace=key.target_namespace,
-            package_id=key.package_id,
+            namespace=required(request.placement, request.key).target.namespace,
+            package_id=request.key.package_id,
         )
         verdict = await self._scripts.ask(run)
         return "" if verdict.enabled else verdict.reason or f"the script {ENABLED_SCRIPT!r} says so"

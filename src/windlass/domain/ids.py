@@ -104,6 +104,11 @@ def release_name(key: PackageKey) -> str:
     return shorten(key.name, RELEASE_NAME_MAX)
 
 
+def owner_name(key: PackageKey) -> str:
+    """Return how a release names the package that it was applied for."""
+    return f"{key} of installation {key.installation}"
+
+
 def package_label(key: PackageKey) -> str:
     """Return the value of the label that marks a package's objects: the package id, at most 63 characters."""
     return shorten(key.package_id, LABEL_MAX)

@@ -32,6 +32,10 @@ class Records(Protocol):
         """Return the packages whose record has kubernetes bindings enabled."""
         ...
 
+    async def stored(self, installation: str) -> list[PackageKey]:
+        """Return the packages that have a record."""
+        ...
+
     async def delete(self, key: PackageKey) -> None:
         """Delete the record. Absent is fine."""
         ...

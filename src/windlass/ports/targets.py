@@ -43,6 +43,14 @@ class Acting(Protocol):
         """Return the client of one role; it must not be used after `Targets.acting` has been closed."""
         ...
 
+    async def ensure_namespace(self) -> None:
+        """Create the target's namespace unless it exists.
+
+        Raises:
+            TransientError, PermanentError: FORBIDDEN or whatever else keeps it from being created.
+        """
+        ...
+
 
 class Targets(Protocol):
     """Turns targets into clients and kubeconfigs."""

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import yaml
 
-from windlass.adapters.helm.record import APPLIED
+from windlass.adapters.helm.record import APPLIED, OWNER
 from windlass.adapters.helm.staging import CHART_YAML
 from windlass.domain.errors import Actor, PermanentError, Reason
 
@@ -30,20 +30,21 @@ _Loader.yaml_implicit_resolvers = {  # pyright: ignore[reportUnknownMemberType] 
 }
 
 
-def annotated(chart: Path, digest: str, *, name: str) -> str:
-    """Return the text of ``Chart.yaml`` with the annotation `APPLIED`.
+def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
+    """Return the text of ``Chart.yaml`` with the annotations `APPLIED` and `OWNER`.
 
     Args:
         chart: the package's folder; with ``templates/`` but no ``Chart.yaml`` one is made up.
         digest: goes into the annotation; empty for none.
         name: the chart's name if it has to be made up.
+        owner: the package that the release is for; goes in with the digest.
 
     Raises:
         PermanentError: APPLY_MANIFESTS_FAILED, there is no chart, or its ``Chart.yaml`` is not a YAML map.
     """
     metadata = _metadata(chart, name)
     if digest:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest, OWNER: owner}
     return yaml.dump(metadata, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 

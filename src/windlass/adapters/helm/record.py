@@ -21,6 +21,10 @@ from windlass.ports.kube import Object
 APPLIED: Final = "windlass.dev/applied"
 """Annotation of the stored chart that names the digest of chart and values it was made from."""
 
+OWNER: Final = "windlass.dev/owner"
+"""Annotation of the stored chart that names the package it was applied for. The package's account may write it, so it
+keeps packages from getting into each other's way by mistake and protects nothing."""
+
 _MAX_RECORD: Final = 128 * 1024 * 1024  # a Secret holds 1 MiB; text compresses up to a hundredfold
 
 
@@ -31,6 +35,7 @@ class Record:
     revision: int
     status: str
     applied: str
+    owner: str
     chart: str
     chart_version: str
     entries: tuple[Entry, ...]
@@ -91,6 +96,7 @@ def _record(content: Mapping[str, Any]) -> Record:
         revision=int(content["version"]),
         status=str(content["info"]["status"]),
         applied=str(annotations.get(APPLIED, "")),
+        owner=str(annotations.get(OWNER, "")),
         chart=str(chart.get("name", "")),
         chart_version=str(chart.get("version", "")),
         entries=manifest.parse(content.get("manifest") or ""),

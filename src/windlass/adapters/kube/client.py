@@ -12,8 +12,6 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
-from aiohttp.abc import AbstractResolver
-
 from windlass.adapters.kube import failures, kubeconfig, watch
 from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.failures import Call
@@ -77,8 +75,6 @@ class KubeClient:
         context: str = "",
         clock: Callable[[], float] = time.monotonic,
         silence: float = SILENCE_SECONDS,
-        discovery: Discovery | None = None,
-        resolver: AbstractResolver | None = None,
     ) -> Self:
         """Build a client from a kubeconfig: its path, its text, or None for KUBECONFIG, ~/.kube/config, the pod.
 
@@ -87,8 +83,7 @@ class KubeClient:
         """
         access = source if isinstance(source, ApiAccess) else kubeconfig.read(source, context=context)
         bucket = TokenBucket(qps, burst, clock=clock)
-        transport = Transport(access, bucket=bucket, user_agent=user_agent, clock=clock, resolver=resolver)
-        return cls(transport, silence=silence, discovery=discovery)
+        return cls(Transport(access, bucket=bucket, user_agent=user_agent, clock=clock), silence=silence)
 
     @property
     def access(self) -> ApiAccess:

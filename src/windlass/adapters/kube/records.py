@@ -1,4 +1,4 @@
-"""`ports.Records`: one Secret per package, gzipped JSON under a keyed digest.
+"""`ports.Records`: one Secret per package in windlass-system, gzipped JSON under a keyed digest.
 
 The Secret has no owner reference on purpose: with foreground deletion of the object the garbage collector would take
 it away while the hooks of the removal still need the values in it. The lifecycle deletes it last; what a removal
@@ -21,6 +21,7 @@ from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import (
     GROUP,
     INSTALLATION_LABEL,
+    SYSTEM_NAMESPACE,
     PackageKey,
     package_label,
     package_of,
@@ -49,7 +50,7 @@ class RecordStore:
     installation, is refused instead of being believed.
 
     Args:
-        kube: needs get, create, update and delete on Secrets in the packages' namespaces.
+        kube: needs get, list, create, update and delete on Secrets in `SYSTEM_NAMESPACE`.
         key: the installation's digest key (`windlass.domain.digests`).
     """
 
@@ -94,8 +95,21 @@ class RecordStore:
 
     async def watched(self, installation: str) -> list[PackageKey]:
         """Return the packages whose hooks follow objects; see `ports.Records`."""
-        selector = f"{WATCHED_LABEL}=true,{INSTALLATION_LABEL}={installation}"
-        found = await self._kube.list("v1", "Secret", label_selector=selector, metadata_only=True)
+        return await self._keys(installation, f"{WATCHED_LABEL}=true")
+
+    async def stored(self, installation: str) -> list[PackageKey]:
+        """Return the packages that have a record; see `ports.Records`."""
+        return await self._keys(installation, PACKAGE_LABEL)
+
+    async def _keys(self, installation: str, selector: str) -> list[PackageKey]:
+        """Return the packages whose records have these labels, as their annotations say."""
+        found = await self._kube.list(
+            "v1",
+            "Secret",
+            namespace=SYSTEM_NAMESPACE,
+            label_selector=f"{selector},{INSTALLATION_LABEL}={installation}",
+            metadata_only=True,
+        )
         prefix = package_workflow_prefix(installation)
         annotations = [cast("dict[str, str]", item["metadata"].get("annotations") or {}) for item in found.items]
         ids = [one.get(ID_ANNOTATION, "") for one in annotations]
@@ -112,7 +126,7 @@ class RecordStore:
 
 
 def _ref(key: PackageKey) -> ObjectRef:
-    return ObjectRef(api_version="v1", kind="Secret", namespace=key.target_namespace, name=record_name(key))
+    return ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=record_name(key))
 
 
 def _secret(key: PackageKey, packed: bytes, digest: str) -> Object:
@@ -122,7 +136,7 @@ def _secret(key: PackageKey, packed: bytes, digest: str) -> Object:
         "type": SECRET_TYPE,
         "metadata": {
             "name": record_name(key),
-            "namespace": key.target_namespace,
+            "namespace": SYSTEM_NAMESPACE,
             "labels": {
                 "app.kubernetes.io/managed-by": "windlass",
                 INSTALLATION_LABEL: key.installation,
@@ -159,7 +173,7 @@ def _reference(secret: Object, digest: str) -> RecordRef:
 
 
 def _rejected(key: PackageKey, problem: str) -> PermanentError:
-    name = f"Secret {record_name(key)} in namespace {key.target_namespace}"
+    name = f"Secret {record_name(key)} in namespace {SYSTEM_NAMESPACE}"
     return PermanentError(
         Reason.STATE_REJECTED,
         f"{name} (state of {key.kind.value} {key.package_id}) {problem}",

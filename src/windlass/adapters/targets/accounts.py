@@ -53,7 +53,7 @@ class Accounts:
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
         try:
-            if ensure and account.name == APPLICATION_ACCOUNT:
+            if ensure and account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE:
                 await self._ensure(account)
             return await self._issue(account)
         except TransientError as error:
@@ -68,13 +68,18 @@ class Accounts:
     async def _ensure(self, account: Account) -> None:
         ref = _ref("v1", "ServiceAccount", account)
         if await self._kube.get(ref) is None:
-            await self._create({"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}, account)
+            made: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
+            await self._create(made, account)
         # A binding to another role was made by somebody with the right to do so: it stays.
         if await self._kube.get(_ref(_RBAC, "RoleBinding", account)) is None:
             binding: Object = {
                 "apiVersion": _RBAC,
                 "kind": "RoleBinding",
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": APPLICATION_ACCOUNT},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": APPLICATION_ACCOUNT,
+                },
                 "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
             }
             await self._create(binding, account)

@@ -1,8 +1,8 @@
 """Kubeconfigs that others wrote, read with suspicion, and kubeconfigs that we write.
 
-A kubeconfig can name programs to run, files to read and hosts to connect to. From a Secret only inline credentials and an
-https server are taken; everything else is refused by the name of its field. What child processes get is rendered from
-the fields that were read, never the original text.
+A kubeconfig can name programs to run, files to read and hosts to connect to. From a Secret only inline credentials and
+an https server are taken; everything else is refused by the name of its field. What child processes get is rendered
+from the fields that were read, never the original text.
 """
 
 from __future__ import annotations
