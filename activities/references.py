@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
 from windlass.contracts.objects import PackageObject
-from windlass.domain.target import Placement
+from windlass.domain.target import Account, Placement, Target
 from windlass.ports.kube import Object, ObjectRef
-from windlass.ports.targets import Role, Targets
+from windlass.ports.targets import Acting, Role, Targets
 
 
 class References:
@@ -31,6 +33,10 @@ class References:
     def known(self, placement: Placement) -> bool:
         """Say whether the package can be worked on in its place right away."""
         return not placement.create_namespace and self._targets.known(placement.target)
+
+    def acting_as(self, account: Account) -> AbstractAsyncContextManager[Acting]:
+        """Act as an account in its own namespace; see `ports.Targets.reader`."""
+        return self._targets.reader(Target(account=account, namespace=account.namespace))
 
     async def get(self, package: PackageObject, ref: ObjectRef) -> Object | None:
         """Return an object of the package's home namespace, None if there is none.

@@ -27,10 +27,12 @@ from windlass.domain import drift
 from windlass.domain.drift import DIFFERENCES_KEPT, Change, Difference, Mode, Policy, Rule
 from windlass.domain.effects import Phase
 from windlass.domain.errors import WindlassError
-from windlass.domain.ids import API_VERSION, Kind, PackageKey, release_name
+from windlass.domain.ids import API_VERSION, Kind, PackageKey
 from windlass.domain.releases import DEPLOYED
+from windlass.domain.target import Placement
 from windlass.ports.helm import Helm, Manifest, ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
+from windlass.ports.targets import Role, Targets
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.drift_watches import KindOf, MetadataWatches
 
@@ -53,6 +55,9 @@ PATIENCE: Final = 60.0
 RETELL: Final = 600.0
 """Seconds after which a lifecycle is told again what it has been told and its status does not say."""
 
+ELSEWHERE: Final = 600.0
+"""Seconds between two comparisons of a package on another cluster, where nothing is watched."""
+
 AT_A_TIME: Final = 2
 """Packages compared at a time; deletions do not wait for that."""
 
@@ -67,6 +72,7 @@ class _Package:
     """One package with a release that is looked after.
 
     Attributes:
+        release: where it is, and as whom it is looked at.
         subject: uid, revision and policy; when one of them moves, everything is compared anew.
         revision: of its release, as status says.
         rules: what to ignore.
@@ -84,6 +90,7 @@ class _Package:
     """
 
     key: PackageKey
+    release: ReleaseRef
     subject: tuple[str, int, Policy] | None = None
     revision: int = 0
     rules: tuple[Rule, ...] = ()
@@ -104,24 +111,20 @@ class _Package:
     timer: asyncio.TimerHandle | None = None
     busy: bool = False
 
-    @property
-    def release(self) -> ReleaseRef:
-        """The release's name."""
-        return ReleaseRef(namespace=self.key.target_namespace, name=release_name(self.key))
-
 
 class DriftService:
     """A shard service: one monitor looks after the releases of all shards that are being served.
 
     Args:
-        kube: a client of its own; comparing needs the right to patch, although nothing is changed.
+        kube: a client of its own, which watches packages and metadata of the objects of releases.
+        targets: objects are compared as their package, which needs the right to patch, although nothing is changed.
         helm: reads stored manifests.
         lifecycles: takes the signals.
     """
 
-    def __init__(self, *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles) -> None:
+    def __init__(self, *, kube: Kube, targets: Targets, helm: Helm, lifecycles: PackageLifecycles) -> None:
         self._shards: set[Shard] = set()
-        self._make = partial(DriftMonitor, self._serves, kube=kube, helm=helm, lifecycles=lifecycles)
+        self._make = partial(DriftMonitor, self._serves, kube=kube, targets=targets, helm=helm, lifecycles=lifecycles)
         self._monitor = self._make()
         self._running: asyncio.Task[None] | None = None
 
@@ -161,15 +164,23 @@ class DriftMonitor:
     Args:
         serves: says whose; when that changes, `sort_out` is called.
         kube: as `DriftService`.
+        targets: as `DriftService`.
         helm: as `DriftService`.
         lifecycles: as `DriftService`.
     """
 
     def __init__(
-        self, serves: Callable[[PackageKey], bool], *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles
+        self,
+        serves: Callable[[PackageKey], bool],
+        *,
+        kube: Kube,
+        targets: Targets,
+        helm: Helm,
+        lifecycles: PackageLifecycles,
     ) -> None:
         self._serves = serves
         self._kube = kube
+        self._targets = targets
         self._helm = helm
         self._lifecycles = lifecycles
         self._group = asyncio.TaskGroup()
@@ -227,12 +238,22 @@ class DriftMonitor:
         release = status.release if status else None
         policy = policy_of(obj.spec.drift, obj.spec.maintenance)
         ceases = obj.spec.suspend or obj.metadata.deletion_timestamp is not None or not self._serves(key)
-        if status is None or release is None or not release.revision or ceases or policy.mode is Mode.OFF:
+        placement = _placement(obj)
+        if (
+            status is None
+            or release is None
+            or placement is None
+            or not release.revision
+            or ceases
+            or policy.mode is Mode.OFF
+        ):
             self._drop(key)
             return
         package = self._packages.get(key)
+        ref = ReleaseRef(target=placement.target, name=release.name)
         if package is None:
-            package = self._packages[key] = _Package(key=key)
+            package = self._packages[key] = _Package(key=key, release=ref)
+        package.release = ref
         package.known = status.drift.digest if status.drift else ""
         package.resting = status.phase in AT_REST
         subject = (obj.metadata.uid, release.revision, policy)
@@ -340,34 +361,38 @@ class DriftMonitor:
             return 0.0  # an operation is under way, or failed: its end moves the status
         if manifest.release.revision != package.revision:
             return await self._unknown_revision(package, manifest)
-        self._own(package, frozenset(manifest.objects))
-        await self._watches.follow({_kind(ref) for ref in manifest.objects})
         again = 0.0
+        if package.release.target.cluster is None:
+            self._own(package, frozenset(manifest.objects))
+            await self._watches.follow({_kind(ref) for ref in manifest.objects})
+        else:
+            again = ELSEWHERE
         if whole:
-            package.whole = False
+            package.whole = again == ELSEWHERE
         package.found = {ref: found for ref, found in package.found.items() if ref in manifest.objects}
-        for ref, expected in manifest.objects.items():
-            if whole or ref in dirty:
-                try:
-                    compared = await compare(self._kube, ref, expected, package.rules)
-                except WindlassError as error:
-                    package.failures += 1
-                    again = min(INTERVAL * 2**package.failures, RETELL)
-                    package.dirty.add(ref)
-                    _log.warning("object not compared", object=str(ref), reason=error.reason.value, error=str(error))
-                    continue
-                package.found[ref] = compared.differences
+        failed = False
+        async with self._targets.acting(package.release.target) as acting:
+            kube = await acting.kube(Role.DRIFT)
+            for ref, expected in manifest.objects.items():
+                if whole or ref in dirty:
+                    try:
+                        compared = await compare(kube, ref, expected, package.rules)
+                    except WindlassError as error:
+                        failed = True
+                        package.dirty.add(ref)
+                        _log.warning("object not compared", object=str(ref), error=str(error))
+                        continue
+                    package.found[ref] = compared.differences
         if package.revision == manifest.release.revision:
             await self._tell(package, [one for found in package.found.values() for one in found])
-        if not again:
-            package.failures = 0
-        return again
+        package.failures = package.failures + 1 if failed else 0
+        return min(INTERVAL * 2.0 ** min(package.failures, 10), RETELL) if failed else again
 
     async def _unknown_revision(self, package: _Package, manifest: Manifest) -> float:
         """Tell of a revision that somebody else has made; one of ours is in the status soon."""
         revision = manifest.release.revision
         if package.resting and package.foreign == revision:
-            await self._tell(package, [foreign(package.release, package.key)])
+            await self._tell(package, [foreign(package.release)])
             return 0.0
         package.foreign = revision if package.resting else 0
         return INTERVAL if package.resting else 0.0
@@ -393,6 +418,13 @@ def _package(kind: Kind, obj: Object) -> PackageObject | None:
         return parse_package(kind, obj)
     except ValueError:
         return None  # the watcher tells of it
+
+
+def _placement(obj: PackageObject) -> Placement | None:
+    try:
+        return obj.placement()
+    except WindlassError:
+        return None  # its lifecycle tells of it
 
 
 def _key(obj: PackageObject) -> PackageKey:

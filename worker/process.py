@@ -14,11 +14,13 @@ import structlog
 from temporalio.client import Client
 
 from windlass import __version__
+from windlass.activities.references import References
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.leases import held
 from windlass.adapters.kube.members import Members
 from windlass.adapters.kube.shard_table import ShardTable
 from windlass.adapters.processes.watchdog import Watchdog
+from windlass.adapters.targets.pool import TargetPool
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
@@ -137,9 +139,11 @@ class Process:
             await _ensure_namespace(kube, settings.namespace)
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
-            async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
+            lease = held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity)
+            async with lease, TargetPool(kube, settings.data_dir / "targets" / WATCHER) as targets:
                 watcher = Watcher(
                     kube=kube,
+                    references=References(targets, allow_defaults=settings.default_accounts),
                     lifecycles=PackageLifecycles(
                         self.client,
                         installation=settings.installation,

@@ -57,9 +57,10 @@ class Activities:
 
 def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    objects = PackageObjects(adapters.kube, keyring.digest_key)
+    objects = PackageObjects(adapters.kube, adapters.references, keyring.digest_key)
     observe = ObserveActivities(
         objects=objects,
+        references=adapters.references,
         records=adapters.records,
         contents=adapters.contents,
         clock=adapters.clock,
@@ -72,6 +73,8 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
         jq=adapters.jq,
         contents=adapters.contents,
+        references=adapters.references,
+        targets=adapters.targets,
     )
     settled = SettingsActivities(
         objects=objects,
@@ -84,7 +87,6 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         packages=adapters.packages,
         records=adapters.records,
         watches=watches,
-        access=adapters.access,
         metrics=adapters.hook_metrics,
     )
     turns = Turns(settings.helm_children * TURNS_PER_CHILD)
@@ -92,6 +94,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         objects=objects,
         helm=adapters.helm,
+        targets=adapters.targets,
         readiness=adapters.readiness,
         contents=adapters.contents,
         clock=adapters.clock,
@@ -99,7 +102,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     )
     runs = HookRuns(
         hooks=adapters.hooks,
-        access=adapters.access,
+        targets=adapters.targets,
         patchers=adapters.patchers,
         metrics=adapters.hook_metrics,
         contents=adapters.contents,
@@ -113,7 +116,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
-    drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
+    drift = DriftActivities(kube=adapters.kube, targets=adapters.targets, helm=adapters.helm)
     status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -122,6 +125,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
             package.release_finalizer,
             package.download,
             package.install,
+            package.place,
             package.load,
             settled.apply_settings,
             cleaning.clean_up,

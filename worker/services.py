@@ -64,4 +64,4 @@ def services(adapters: Adapters, client: Client, settings: Settings, keyring: Ke
     del keyring
     # It tells lifecycles that run, and starts none: the number of shards does not matter.
     lifecycles = PackageLifecycles(client, installation=settings.installation)
-    return (DriftService(kube=adapters.drift, helm=adapters.helm, lifecycles=lifecycles),)
+    return (DriftService(kube=adapters.drift, targets=adapters.targets, helm=adapters.helm, lifecycles=lifecycles),)

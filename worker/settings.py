@@ -8,6 +8,7 @@ from typing import Final
 
 from windlass.adapters.packages.entries import Limits as PackageLimits
 from windlass.adapters.packages.transport import FetchLimits
+from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 
@@ -29,7 +30,8 @@ class Settings:
         helm: the ``helm`` program, 4.2 or newer.
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
         limits: when a lifecycle hands over to its next run.
-        hook_role: ClusterRole that bounds what hooks may do in their package's namespace.
+        default_accounts: whether packages that name no service account get the default one.
+        kubeconfigs: what kubeconfigs of other clusters may hold.
         pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
@@ -48,7 +50,8 @@ class Settings:
     helm: Path
     ui: str = ""
     limits: Limits = field(default_factory=Limits)
-    hook_role: str = "windlass-hooks"
+    default_accounts: bool = True
+    kubeconfigs: Allowed = field(default_factory=Allowed)
     pools: tuple[Pool, ...] = ()
     helm_children: int = 4
     activities: int = 100

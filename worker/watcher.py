@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from windlass.activities.inputs import inputs_of
+from windlass.activities.references import References
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.contracts.objects import PackageObject, PackageStatus, SeenStatus, parse_package
 from windlass.domain.conditions import Type
-from windlass.domain.errors import WindlassError
+from windlass.domain.errors import PermanentError, WindlassError
 from windlass.domain.ids import (
     API_VERSION,
     FINALIZER,
@@ -27,14 +29,12 @@ from windlass.domain.ids import (
     package_of,
     package_workflow_id,
 )
+from windlass.domain.target import Account
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.metrics import Metrics
+from windlass.worker.reference_watches import Followed, ReferenceWatches
 from windlass.worker.signals import SignalQueue
-
-REFERENCED: Final = ("ConfigMap", "Secret")
-RELEASES: Final = "type!=helm.sh/release.v1"
-"""Helm's own Secrets are large, many, and never referenced by settings."""
 
 PATROL: Final = 15.0
 """Seconds between two looks for lifecycles that should run and do not: one listing of ids in Temporal's visibility."""
@@ -55,12 +55,14 @@ class _Picture:
 
     packages: dict[PackageKey, PackageObject] = field(default_factory=dict[PackageKey, PackageObject])
     repositories: dict[str, Object] = field(default_factory=dict[str, Object])
-    contents: dict[ObjectRef, Object | None] = field(default_factory=dict[ObjectRef, Object | None])
+    contents: dict[tuple[Account, ObjectRef], Object | None] = field(
+        default_factory=dict[tuple[Account, ObjectRef], Object | None]
+    )
 
     def users_of(self, ref: ObjectRef) -> Iterator[PackageKey]:
         """Yield the packages whose settings come from this ConfigMap or Secret."""
         for key, package in self.packages.items():
-            if key.target_namespace == ref.namespace and any(
+            if key.home == ref.namespace and any(
                 (entry.kind, entry.name) == (ref.kind, ref.name) for entry in package.spec.values_from
             ):
                 yield key
@@ -77,6 +79,7 @@ class Watcher:
 
     Args:
         kube: a client of its own.
+        references: reads and watches what objects refer to, as the accounts of their packages.
         lifecycles: takes the signals.
         installation: the installation id.
         digest_key: keys the digests that status holds.
@@ -89,6 +92,7 @@ class Watcher:
         self,
         *,
         kube: Kube,
+        references: References,
         lifecycles: PackageLifecycles,
         installation: str,
         digest_key: bytes,
@@ -97,6 +101,7 @@ class Watcher:
         metrics: Metrics,
     ) -> None:
         self._kube = kube
+        self._references = references
         self._lifecycles = lifecycles
         self._installation = installation
         self._digest_key = digest_key
@@ -107,8 +112,10 @@ class Watcher:
         self._listed = asyncio.Event()
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
-        self._referenced = asyncio.Event()
         self._group = asyncio.TaskGroup()
+        self._watches = ReferenceWatches(
+            references, self._group, on_changed=self._reference_changed, on_listed=self._references_listed
+        )
 
     async def run(self) -> None:
         """Watch and signal until cancelled."""
@@ -117,8 +124,6 @@ class Watcher:
             group.create_task(self._watch_repositories())
             for kind in Kind:
                 group.create_task(self._watch_packages(kind))
-            for referenced in REFERENCED:
-                group.create_task(self._watch_referenced(referenced))
             group.create_task(self._compare_again())
             group.create_task(self._patrol())
 
@@ -173,22 +178,17 @@ class Watcher:
                 for key in list(self._picture.users_of_repository(name)):
                     await self._compare(key)
 
-    async def _watch_referenced(self, kind: str) -> None:
-        """Watch the metadata of ConfigMaps or Secrets, from the first package on that refers to one."""
-        await self._referenced.wait()
-        selector = RELEASES if kind == "Secret" else ""
-        async for event in self._stream(kind, api_version="v1", field_selector=selector, metadata_only=True):
-            if isinstance(event, Listed):
-                stale = [ref for ref in self._picture.contents if ref.kind == kind]
-            elif event.type == "BOOKMARK":
-                continue
-            else:
-                metadata = event.object["metadata"]
-                stale = [ObjectRef(api_version="v1", kind=kind, namespace=metadata["namespace"], name=metadata["name"])]
-            for ref in stale:
-                self._picture.contents.pop(ref, None)
-                for key in list(self._picture.users_of(ref)):
-                    await self._compare(key)
+    async def _reference_changed(self, ref: ObjectRef) -> None:
+        for known in [one for one in self._picture.contents if one[1] == ref]:
+            del self._picture.contents[known]
+        for key in list(self._picture.users_of(ref)):
+            await self._compare(key)
+
+    async def _references_listed(self, followed: Followed) -> None:
+        account, kind = followed
+        for known in [one for one in self._picture.contents if one[0] == account and one[1].kind == kind]:
+            if known in self._picture.contents:
+                await self._reference_changed(known[1])
 
     async def _stream(self, kind: str, *, api_version: str = API_VERSION, **selection: Any) -> AsyncIterator[Any]:
         def told(error: WindlassError) -> None:
@@ -218,6 +218,7 @@ class Watcher:
         while True:
             await asyncio.sleep(self._resync * self._jitter())
             self._signals.forget()
+            self._watches.keep(one for package in self._picture.packages.values() for one in self._followed(package))
             await self._compare_all(*Kind)
 
     async def _patrol(self) -> None:
@@ -266,7 +267,10 @@ class Watcher:
         if package.metadata.deletion_timestamp and FINALIZER not in package.metadata.finalizers:
             return False  # going away, and nothing of ours holds it
         try:
-            seen = (await inputs_of(self._look_up, package)).seen(self._digest_key)
+            inputs = await inputs_of(
+                package, repositories=self._repository, referenced=partial(self._referenced, package)
+            )
+            seen = inputs.seen(self._digest_key)
         except WindlassError as error:
             _log.warning("references not read", package=key.package_id, reason=error.reason.value, error=str(error))
             seen = SeenStatus(uid=package.metadata.uid, generation=package.metadata.generation)
@@ -275,12 +279,14 @@ class Watcher:
             return False
         return self._signals.put(key, seen, force=absent)
 
-    async def _look_up(self, ref: ObjectRef) -> Object | None:
-        if ref.kind == "PackageRepository":
-            return self._picture.repositories.get(ref.name)
-        if ref not in self._picture.contents:
-            self._picture.contents[ref] = await self._kube.get(ref)
-        return self._picture.contents[ref]
+    async def _repository(self, ref: ObjectRef) -> Object | None:
+        return self._picture.repositories.get(ref.name)
+
+    async def _referenced(self, package: PackageObject, ref: ObjectRef) -> Object | None:
+        known = (self._references.placement(package).target.account, ref)
+        if known not in self._picture.contents:
+            self._picture.contents[known] = await self._references.get(package, ref)
+        return self._picture.contents[known]
 
     def _gone(self, key: PackageKey, package: PackageObject) -> None:
         """Tell a lifecycle that still runs; an object that is gone never starts one."""
@@ -299,8 +305,17 @@ class Watcher:
 
     def _remember(self, key: PackageKey, package: PackageObject) -> None:
         self._picture.packages[key] = package
-        if package.spec.values_from:
-            self._referenced.set()
+        self._watches.follow(self._followed(package))
+
+    def _followed(self, package: PackageObject) -> set[Followed]:
+        """Return what to watch for the settings of a package; nothing if it may not be where it wants to be."""
+        if not package.spec.values_from:
+            return set()
+        try:
+            account = self._references.placement(package).target.account
+        except PermanentError:
+            return set()
+        return {(account, entry.kind) for entry in package.spec.values_from}
 
 
 def _package(kind: Kind, obj: Object) -> PackageObject | None:

@@ -98,9 +98,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **LOADING)
             return Performed(record=installed.record)
         case Step.PLACE:
-            place = PlaceRequest(
-                key=key, uid=progress.owner, placement=None if desired.refused else desired.placement
-            )
+            place = PlaceRequest(key=key, uid=progress.owner, placement=None if desired.refused else desired.placement)
             await workflow.execute_activity_method(
                 PackageActivities.place,
                 place,

@@ -11,8 +11,7 @@ from windlass.cli import demo_checks as look
 from windlass.cli.demo_history import END
 from windlass.cli.demo_model import Fact, Mark
 from windlass.cli.demo_stage import Finding, Stage
-from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, lease_name
-from windlass.domain.ids import SYSTEM_NAMESPACE
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, SYSTEM_NAMESPACE, lease_name
 from windlass.ports.kube import ObjectRef
 
 INSTALLATION: Final = "windlass-demo"

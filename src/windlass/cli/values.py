@@ -19,7 +19,6 @@ from windlass.contracts.objects import PackageObject
 from windlass.domain import openapi
 from windlass.domain.defaults import fill_defaults
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import release_name
 from windlass.domain.package import Values
 from windlass.domain.schema import SETTINGS_SCHEMA, VALUES_SCHEMA
 from windlass.domain.subschemas import composed, subschemas
@@ -60,9 +59,9 @@ async def release_values(place: Cluster, package: PackageObject, *, show_secrets
 
 
 async def _newest(place: Cluster, package: PackageObject) -> Values:
-    label = release_name(package.key(place.context.installation))
+    release = place.release(package)
     found = await place.kube.list(
-        "v1", "Secret", namespace=package.target_namespace, label_selector=f"owner=helm,name={label}"
+        "v1", "Secret", namespace=release.namespace, label_selector=f"owner=helm,name={release.name}"
     )
     if not found.items:
         raise PermanentError(

@@ -18,24 +18,30 @@ def rules(*given: tuple[str, str]) -> dict[str, Any]:
     return {"x-kubernetes-validations": [{"rule": expression, "message": message} for expression, message in given]}
 
 
-def fixed(what: str, path: str, *fields: str) -> tuple[str, str]:
+_RESERVED: Final = frozenset({"namespace", "package"})
+"""Field names of ours that CEL reserves; Kubernetes escapes them in rules."""
+
+
+def fixed(what: str, holder: str, *fields: str) -> tuple[str, str]:
     """Return the rule that optional fields of an object cannot be set, changed or removed after its creation.
 
     A rule of an optional field itself does not see that the field appears or disappears, so this one is for a parent
-    that is always there.
+    that is always there. Plain comparisons: the API server cannot bound the cost of one between conditional values.
 
     Args:
         what: the fields as the message names them.
-        path: of the object that holds them, below the parent; every part of it may be missing.
-        fields: names of string fields.
+        holder: path of the object that holds the fields; any part of it may be missing, empty for the parent itself.
+        fields: the first may be missing; the others are there when it is.
     """
 
-    def value(root: str) -> str:
-        names = [root, *(part for part in path.split(".") if part)]
-        present = [f"has({'.'.join(names[:end])})" for end in range(2, len(names) + 1)]
-        holder = ".".join(names)
-        texts = [f"(has({holder}.{field}) ? {holder}.{field} : '')" for field in fields]
-        joined = " + '/' + ".join(texts)
-        return f"({' && '.join(present)} ? {joined} : '')" if present else f"({joined})"
+    def path(root: str, field: str) -> str:
+        parts = [part for part in (root, *holder.split("."), field) if part]
+        return ".".join(f"__{part}__" if part in _RESERVED else part for part in parts)
 
-    return f"{value('self')} == {value('oldSelf')}", f"{what} cannot change: delete this object and create another one"
+    def present(root: str) -> str:
+        parts = path(root, fields[0]).split(".")
+        return " && ".join(f"has({'.'.join(parts[:end])})" for end in range(2, len(parts) + 1))
+
+    same = " && ".join(f"{path('self', field)} == {path('oldSelf', field)}" for field in fields)
+    rule = f"({present('self')}) == ({present('oldSelf')}) && (!({present('self')}) || ({same}))"
+    return rule, f"{what} cannot change: delete this object and create another one"
