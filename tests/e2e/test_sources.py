@@ -94,7 +94,7 @@ async def scanned(installation: Installation, **wanted: Any) -> Object:
 
 
 async def shown(installation: Installation, name: str = "one") -> dict[str, str]:
-    found = await installation.get("ConfigMap", f"{installation.namespace}.{name}")
+    found = await installation.get("ConfigMap", name)
     return found["data"] if found else {}
 
 
