@@ -43,6 +43,7 @@ def revision_of(artifact: Artifact, record: PackageRecord) -> RevisionRecord:
         mark=completion_mark(artifact, record.settings_digest),
         settings=record.settings or {},
         settings_digest=record.settings_digest,
+        secrets=record.secrets,
         patches=record.patches,
         config_patches=record.config_patches,
     )
@@ -93,6 +94,10 @@ class Contents:
                 return await self._packages.at_hand(await with_access(self._kube.get, repository), source)
         except (WindlassError, TimeoutError):
             return None
+
+    def prepared(self, digest: str) -> bool:
+        """Say whether this process has read the content with this digest."""
+        return digest in self._schemas
 
     async def ensure(self, artifact: Artifact) -> Content:
         """Return the content of ``artifact``, fetching it if this worker does not have it."""

@@ -21,6 +21,10 @@ class HookDiscovery:
         self._jq = jq
         self._known: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
 
+    def knows(self, digest: str) -> bool:
+        """Say whether the hooks of the content with this digest have answered."""
+        return digest in self._known
+
     async def hooks_of(self, content: Content, digest: str) -> tuple[Hook, ...]:
         """Return the hooks of the content with this digest; their filters compile.
 

@@ -11,6 +11,7 @@ from temporalio import activity
 
 from windlass.activities.brief import Brief, Briefs
 from windlass.activities.content import Contents, State
+from windlass.activities.heartbeat import heartbeating
 from windlass.activities.hook_runs import Call, HookRuns, Outcome
 from windlass.activities.placing import required
 from windlass.contracts.record import JournalEntry, PackageRecord, RecordRef, WatchedRecord
@@ -25,6 +26,7 @@ from windlass.contracts.steps import (
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import SYSTEM_NAMESPACE, PackageKey, record_name
 from windlass.domain.package import Binding
+from windlass.ports.suspects import STEP, Suspects
 from windlass.ports.watches import EventRun, HookWatches, PackageWatch
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -33,7 +35,8 @@ _log = structlog.stdlib.get_logger(__name__)
 class EventHookActivities:
     """How far hooks have been told stands in the state Secret before a run returns: what is not there is told again."""
 
-    def __init__(self, *, runs: HookRuns, watches: HookWatches, contents: Contents) -> None:
+    def __init__(self, *, runs: HookRuns, watches: HookWatches, contents: Contents, suspects: Suspects) -> None:
+        self._suspects = suspects
         self._runs = runs
         self._watches = watches
         self._contents = contents
@@ -43,6 +46,10 @@ class EventHookActivities:
     @activity.defn(name="hook.watch")
     async def watch(self, request: WatchRequest) -> WatchResult:
         """Enable the kubernetes bindings of a content's hooks; those enabled before go on where they stood."""
+        async with heartbeating():
+            return await self._watch(request)
+
+    async def _watch(self, request: WatchRequest) -> WatchResult:
         state = await self._contents.applied(request.key, request.uid, request.record)
         watched = state.record.watched
         if watched is None or watched.digest != request.artifact.digest:
@@ -81,9 +88,12 @@ class EventHookActivities:
         """
         key, work = _name(request), partial(self._run_events, request)
         if activity.info().is_local:
-            result = await self._briefs.begin(key, work) or EventsResult(pending=True)
+            suspected = self._suspects.suspected(request.key)
+            begun = None if suspected else await self._briefs.begin(key, work)
+            result = begun or EventsResult(pending=True)
         else:
             result = await self._briefs.attend(key, work)
+            await self._suspects.worked(request.key, STEP)
         if not result.pending and self._watches.has_news(request.key, request.queue):
             # What came after a run that had begun ahead was told to the workflow together with that run, perhaps.
             result = result.model_copy(update={"more": True})
@@ -105,31 +115,35 @@ class EventHookActivities:
         """Make one run; runs of one queue never meet, also when Temporal has given up one that is still under way."""
         lock = self._locks.setdefault((request.key, request.queue), asyncio.Lock())
         async with lock:
-            brief.beat.details = request.queue
-            state = await self._contents.applied(request.key, request.uid, request.record)
-            watched = _watched(request, state)
-            watch = await self._watches.open(request.key, required(request.placement, request.key), watched)
-            watch.announce()  # opened by this very run, other queues have something to tell as well
-            last = watched.runs.get(request.queue)
-            if last is not None and last.run_id == request.run_id:
-                return _now(EventsResult.model_validate(last.result), watch, request.queue, state)
-            if watch.unsynchronized():
-                await brief.attended()  # the main queue waits to learn of the end of this run
-            run = watch.take(request.queue)
-            if run is None:
-                return await _done(EventsResult(), watch, request.queue, state, brief)
-            brief.beat.details = f"{request.queue}: {run.hook.path}"
-            try:
-                result, state = await self._run(request, run, watch, state, brief)
-            except WindlassError as error:
-                if not run.allow_failure or error.reason is not Reason.EVENT_HOOK_FAILED:
-                    raise
-                _log.warning("failure allowed", package=request.key.package_id, hook=run.hook.path, error=str(error))
-                result = EventsResult(hook=run.hook.path, items=run.items, reports=(f"failed: {error.message}",))
-                state = await self._contents.update(
-                    request.key, request.uid, state.ref, lambda record: _journalled(request, record, result, watch)
-                )
-            return await _done(result, watch, request.queue, state, brief)
+            with self._suspects.opening(request.key, STEP):
+                return await self._next_run(request, brief)
+
+    async def _next_run(self, request: EventsRequest, brief: Brief) -> EventsResult:
+        brief.beat.details = request.queue
+        state = await self._contents.applied(request.key, request.uid, request.record)
+        watched = _watched(request, state)
+        watch = await self._watches.open(request.key, required(request.placement, request.key), watched)
+        watch.announce()  # opened by this very run, other queues have something to tell as well
+        last = watched.runs.get(request.queue)
+        if last is not None and last.run_id == request.run_id:
+            return _now(EventsResult.model_validate(last.result), watch, request.queue, state)
+        if watch.unsynchronized():
+            await brief.attended()  # the main queue waits to learn of the end of this run
+        run = watch.take(request.queue)
+        if run is None:
+            return await _done(EventsResult(), watch, request.queue, state, brief)
+        brief.beat.details = f"{request.queue}: {run.hook.path}"
+        try:
+            result, state = await self._run(request, run, watch, state, brief)
+        except WindlassError as error:
+            if not run.allow_failure or error.reason is not Reason.EVENT_HOOK_FAILED:
+                raise
+            _log.warning("failure allowed", package=request.key.package_id, hook=run.hook.path, error=str(error))
+            result = EventsResult(hook=run.hook.path, items=run.items, reports=(f"failed: {error.message}",))
+            state = await self._contents.update(
+                request.key, request.uid, state.ref, lambda record: _journalled(request, record, result, watch)
+            )
+        return await _done(result, watch, request.queue, state, brief)
 
     async def _run(
         self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State, brief: Brief

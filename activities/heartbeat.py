@@ -10,15 +10,22 @@ from typing import Final
 
 from temporalio import activity
 
+from windlass.temporal.failures import WAITING
+
 INTERVAL: Final = 1.0
 """Seconds between beats: a cancellation arrives with the answer to a beat, so this bounds how late it is noticed."""
 
 
 @dataclass
 class Beat:
-    """What the beats carry: short text that the Temporal UI shows."""
+    """What the beats carry: short text that the Temporal UI shows.
+
+    ``waiting`` says that the activity opens nothing now: it waits for its turn, for another process, or for a rollout.
+    If its worker is lost meanwhile, that does not count against it (`windlass.domain.losses`).
+    """
 
     details: str = ""
+    waiting: bool = False
 
 
 @contextlib.asynccontextmanager
@@ -33,7 +40,7 @@ async def heartbeating(beat: Beat | None = None) -> AsyncGenerator[Beat]:
     async def keep_beating() -> None:
         while True:
             await asyncio.sleep(INTERVAL)
-            activity.heartbeat(beat.details)
+            activity.heartbeat(beat.details, *((WAITING,) if beat.waiting else ()))
 
     task = asyncio.create_task(keep_beating())
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -24,6 +24,7 @@ from windlass.domain.errors import Actor, WindlassError
 from windlass.domain.ids import owner_name
 from windlass.domain.package import Values
 from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.secret_texts import marked_texts
 from windlass.domain.target import Target
 from windlass.domain.values import VALUES_ROOT, release_values
 from windlass.ports.clock import Clock
@@ -97,14 +98,14 @@ class HelmActivities:
                 given = state.record.settings or {}
                 found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=values)
                 raise_if_invalid(found)
-            wanted = self._wanted(request, content, values)
+            wanted = self._wanted(request, content, values, state.record.secrets)
             state = await self._contents.update(
                 request.key,
                 request.uid,
                 state.ref,
                 lambda record: self._contents.releasing(record, request.artifact, values, request.keep),
             )
-            beat.details = "applying"
+            beat.details, beat.waiting = "applying", True
             outcome = await self._helm.upgrade(wanted)
             turn.give_back()
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
@@ -129,7 +130,7 @@ class HelmActivities:
     async def _uninstall(self, request: UninstallRequest, turn: Turn) -> UninstallResult:
         async with heartbeating() as beat:
             placement = required(request.placement, request.key)
-            beat.details = "uninstalling"
+            beat.details, beat.waiting = "uninstalling", True
             state = await self._contents.state(request.key, request.uid, request.record)
 
             async def write_down(objects: tuple[ObjectRef, ...]) -> None:
@@ -171,7 +172,7 @@ class HelmActivities:
                     leaving.append(ref)
         return leaving
 
-    def _wanted(self, request: ReleaseRequest, content: Content, values: Values) -> HelmRequest:
+    def _wanted(self, request: ReleaseRequest, content: Content, values: Values, secrets: Sequence[str]) -> HelmRequest:
         placement = required(request.placement, request.key)
         return HelmRequest(
             ref=release_of(placement),
@@ -181,6 +182,7 @@ class HelmActivities:
             chart_has_hooks=content.package.chart_has_hooks,
             values=release_values(content.package, values),
             digest=self._contents.release_digest(request.artifact, values),
+            secrets=frozenset(secrets) | marked_texts(values, content.schemas),
         )
 
     async def _wait(self, request: ReleaseRequest, package: PackageObject, outcome: ReleaseOutcome, beat: Beat) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import seen_digest, settings_digest
-from windlass.domain.documents import DocumentError, DocumentTooLongError, parse_document
+from windlass.domain.documents import DocumentError, DocumentTooLargeError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.package import Values
@@ -207,17 +207,16 @@ def _values_of(entry: ValuesReference, text: str) -> Values:
         return cast("Values", value)
     try:
         document = parse_document(text)
-    except DocumentTooLongError as error:
+    except DocumentTooLargeError as error:
         raise PermanentError(
             Reason.VALIDATION_FAILED,
             f"spec.valuesFrom: {_where(entry)} {error.problem}",
-            hint="store it as JSON, or spread it over several keys",
+            hint="make it smaller, or spread it over several keys",
         ) from None
     except DocumentError as error:
-        # The parser's own words may quote a secret: only the place is told.
         raise PermanentError(
             Reason.VALIDATION_FAILED,
-            f"spec.valuesFrom: {_where(entry)} is not YAML: {error.position}",
+            f"spec.valuesFrom: {_where(entry)} is not YAML: {error.message}",
             hint="correct the text at that place",
         ) from None
     if document is None:

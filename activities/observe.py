@@ -8,6 +8,7 @@ from typing import Final
 from temporalio import activity
 
 from windlass.activities.content import Contents
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.references import References
 from windlass.contracts.control import control_of
@@ -46,6 +47,7 @@ class ObserveActivities:
         references: References,
         records: Records,
         contents: Contents,
+        openings: Openings,
         clock: Clock,
         digest_key: bytes,
     ) -> None:
@@ -54,6 +56,7 @@ class ObserveActivities:
         self._looks: deque[float] = deque()
         self._objects = objects
         self._contents = contents
+        self._openings = openings
         self._records = records
         self._digest_key = digest_key
 
@@ -95,6 +98,8 @@ class ObserveActivities:
             if lives and pinned != package.source
             else None
         )
+        if artifact is not None and not self._openings.opened(request.key, artifact):
+            artifact = None  # the step that downloads opens it as well
         return Observation(
             desired=desired,
             seen=inputs.seen(self._digest_key),

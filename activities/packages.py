@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from temporalio import activity
 
+from windlass.activities.brief import Briefs
 from windlass.activities.content import Contents
-from windlass.activities.conversion import check_conversions
-from windlass.activities.discovery import HookDiscovery
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import object_ref
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import Mark, PackageObjects
 from windlass.activities.references import References
 from windlass.activities.repositories import repository_for
@@ -23,12 +25,10 @@ from windlass.contracts.steps import (
     PlaceRequest,
     RecordResult,
 )
-from windlass.domain.definition import check_kind
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import FINALIZER
 from windlass.domain.lifecycle import Loaded
 from windlass.domain.target import Placement
-from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages
 from windlass.ports.targets import Targets
@@ -43,20 +43,20 @@ class PackageActivities:
         kube: Kube,
         objects: PackageObjects,
         packages: Packages,
-        discovery: HookDiscovery,
-        jq: Jq,
         contents: Contents,
         references: References,
         targets: Targets,
+        openings: Openings,
     ) -> None:
         self._kube = kube
         self._objects = objects
         self._packages = packages
-        self._discovery = discovery
-        self._jq = jq
         self._contents = contents
         self._references = references
         self._targets = targets
+        self._openings = openings
+        self._installs = Briefs[RecordResult]()
+        self._loads = Briefs[LoadResult]()
 
     @activity.defn(name="package.add_finalizer")
     async def add_finalizer(self, request: FinalizerRequest) -> None:
@@ -90,14 +90,28 @@ class PackageActivities:
             artifact = await self._packages.resolve(repository, request.source)
             beat.details = f"fetching {artifact.digest}"
             await self._packages.ensure(repository, artifact)
+            if request.open:
+                beat.details = f"opening {artifact.digest}"
+                with contextlib.suppress(WindlassError):  # the step that loads it finds the same, and tells
+                    await self._openings.open(request.key, artifact)
         return DownloadResult(artifact=artifact)
 
     @activity.defn(name="package.install")
     async def install(self, request: InstallRequest) -> RecordResult:
         """Switch the package to the content; the settings that are applied to it next are written down with it."""
-        await self._contents.ensure(request.artifact)
-        await self._packages.install(request.key.package_id, request.artifact.digest)
-        return RecordResult(record=request.record)
+
+        async def switch() -> RecordResult:
+            if request.open:
+                with contextlib.suppress(WindlassError):  # the step that loads it finds the same, and tells
+                    await self._openings.open(request.key, request.artifact)
+            await self._contents.ensure(request.artifact)
+            await self._packages.install(request.key.package_id, request.artifact.digest)
+            return RecordResult(record=request.record)
+
+        of = (request.key, request.artifact)
+        return await self._openings.local_first(self._installs, request, of=of, work=switch) or RecordResult(
+            pending=True
+        )
 
     @activity.defn(name="package.place")
     async def place(self, request: PlaceRequest) -> None:
@@ -122,11 +136,13 @@ class PackageActivities:
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:
         """Read the package and ask its hooks for their bindings."""
-        content = await self._contents.ensure(request.artifact)
-        check_kind(content.package.definition, request.key.kind)
-        await check_conversions(self._jq, content.package.conversions)
-        hooks = await self._discovery.hooks_of(content, request.artifact.digest)
-        return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
+
+        async def read() -> LoadResult:
+            _, hooks = await self._openings.open(request.key, request.artifact)
+            return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
+
+        of = (request.key, request.artifact)
+        return await self._openings.local_first(self._loads, request, of=of, work=read) or LoadResult(pending=True)
 
     async def _patch_finalizers(self, request: FinalizerRequest, mark: Mark, wanted: list[str]) -> Object | None:
         # The resourceVersion pins the very object that was seen; another writer in between is a conflict.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
@@ -12,6 +11,7 @@ from windlass.activities.inputs import IGNORED_ANNOTATIONS, Lookup, read_reposit
 from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import canonical_json, keyed_digest
+from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import SYSTEM_NAMESPACE
 from windlass.domain.package import Source
@@ -141,8 +141,8 @@ def _login(secret: _Secret, url: str) -> Login:
     if config:
         host = url.partition("://")[2].partition("/")[0]
         try:
-            login = login_for(json.loads(config), host)
-        except json.JSONDecodeError:
+            login = login_for(parse_json(config), host)
+        except DocumentError:
             secret.refuse(f"key {DOCKER_CONFIG}: is not JSON")
         except ValueError as error:
             secret.refuse(f"key {DOCKER_CONFIG}: {error}")

@@ -7,8 +7,10 @@ from typing import Any
 
 from temporalio import activity
 
+from windlass.activities.brief import Briefs
 from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.placing import required
 from windlass.contracts.record import PackageRecord
@@ -19,6 +21,7 @@ from windlass.domain.hooks import config_values_file, values_file
 from windlass.domain.ids import SYSTEM_NAMESPACE, record_name
 from windlass.domain.package import ENABLED_SCRIPT, Artifact, Values
 from windlass.domain.schema import raise_if_invalid, validate
+from windlass.domain.secret_texts import secret_texts
 from windlass.domain.values import VALUES_ROOT, check_settings
 from windlass.ports.hooks import EnabledRun, EnabledScripts
 from windlass.ports.jq import Jq
@@ -28,19 +31,36 @@ class SettingsActivities:
     """Settings are read where they are used, and kept in the state Secret only."""
 
     def __init__(
-        self, *, objects: PackageObjects, contents: Contents, jq: Jq, scripts: EnabledScripts, digest_key: bytes
+        self,
+        *,
+        objects: PackageObjects,
+        contents: Contents,
+        jq: Jq,
+        scripts: EnabledScripts,
+        openings: Openings,
+        digest_key: bytes,
     ) -> None:
         self._objects = objects
         self._contents = contents
         self._jq = jq
         self._scripts = scripts
+        self._openings = openings
+        self._briefs = Briefs[SettingsResult]()
         self._digest_key = digest_key
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
         """Validate the newest settings, or bring a good release's back; only valid ones replace the applied ones."""
-        if request.restore:
-            return await self._restore_settings(request)
+
+        async def apply() -> SettingsResult:
+            return await (self._restore_settings(request) if request.restore else self._apply_settings(request))
+
+        of = (request.key, request.artifact)
+        return await self._openings.local_first(self._briefs, request, of=of, work=apply) or SettingsResult(
+            pending=True
+        )
+
+    async def _apply_settings(self, request: SettingsRequest) -> SettingsResult:
         inputs = await self._objects.inputs(request.key, request.uid, request.settings)
         content = await self._contents.ensure(request.artifact)
         given, version = inputs.settings(), inputs.object.spec.settings_version
@@ -50,7 +70,13 @@ class SettingsActivities:
         concealed = inputs.concealed() if settings == given else settings
         raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
         digest = inputs.settings_digest(self._digest_key)
-        applied = {"settings": settings, "settings_digest": digest, "placement": request.placement}
+        secrets = tuple(sorted(secret_texts(inputs.concealed())))
+        applied = {
+            "settings": settings,
+            "settings_digest": digest,
+            "secrets": secrets,
+            "placement": request.placement,
+        }
         return await self._applied(request, content, state, applied, concealed)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
@@ -73,6 +99,7 @@ class SettingsActivities:
         restored = {
             "settings": good.settings,
             "settings_digest": good.settings_digest,
+            "secrets": good.secrets,
             "patches": good.patches,
             "config_patches": good.config_patches,
             "placement": request.placement,

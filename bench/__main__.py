@@ -57,6 +57,11 @@ MEASURES: Final = (
         names=("install_300",), module="releases", options={"packages": 300, "phases": ("install",)}, repeated=True
     ),
     Measure(names=("idle_200",), module="quiet", function="idle", options={"packages": 200}),
+    Measure(
+        names=("idle_1000",),
+        module="many",
+        options={"packages": 1000, "first": 200, "cache": 300, "seconds": 60.0},
+    ),
     Measure(names=("restart_200",), module="recovery", function="idle", options={"packages": 200}),
     Measure(names=("event_latency",), module="events", function="latency", options={"events": 200}),
     Measure(names=("event_burst",), module="events", function="burst", options={"writes": 300}),

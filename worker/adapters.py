@@ -21,6 +21,7 @@ from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.processes.journal import Journal
 from windlass.adapters.targets.pool import TargetPool
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
@@ -31,8 +32,9 @@ from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
 from windlass.ports.targets import Targets
-from windlass.temporal.keyring import Keyring
+from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
+from windlass.worker.suspects import PackageSuspects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,7 @@ class Adapters:
         packages: the cache of package contents.
         records: state Secrets.
         contents: settings, values and packages of one lifecycle, resolved here.
+        suspects: packages that may have ended the process before.
         clock: the machine's.
     """
 
@@ -73,6 +76,7 @@ class Adapters:
     packages: Packages
     records: Records
     contents: Contents
+    suspects: PackageSuspects
     clock: Clock
 
 
@@ -85,23 +89,25 @@ class SystemClock:
 
 
 @asynccontextmanager
-async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters]:
+async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenerator[Adapters]:
     """Build every adapter; close them in reverse order.
 
-    Each integration has a client and a rate limit of its own, so that a busy one never starves another.
+    Each integration has a client and a rate limit of its own, so that a busy one never starves another. ``role`` is
+    what the process does with them: several roles of one process have a journal each.
     """
     async with AsyncExitStack() as stack:
 
-        async def client(role: str, qps: float) -> KubeClient:
+        async def client(role: str, rate: Rate) -> KubeClient:
             kube = KubeClient.from_kubeconfig(
-                settings.kubeconfig, qps=qps, burst=int(qps * 2), user_agent=f"windlass-{role}/{__version__}"
+                settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
             )
             return await stack.enter_async_context(kube)
 
-        kube = await client("lifecycle", 1000)
-        tokens = await client("tokens", 50)
-        awaited = await client("readiness", 500)
-        watched = await client("drift", 100)
+        rates = settings.rates
+        kube = await client("lifecycle", rates.lifecycle)
+        tokens = await client("tokens", rates.tokens)
+        awaited = await client("readiness", rates.readiness)
+        watched = await client("drift", rates.drift)
         targets = await stack.enter_async_context(
             TargetPool(tokens, settings.data_dir / "targets" / "worker", allowed=settings.kubeconfigs)
         )
@@ -111,12 +117,17 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
                 helm=settings.helm,
                 scratch=settings.data_dir / "helm",
                 pool_size=settings.helm_children,
+                qps=rates.helm.qps,
+                burst=rates.helm.burst,
             )
         )
         hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
-        records = RecordStore(kube, keyring.digest_key)
+        records = RecordStore(kube, digest_key)
+        contents = Contents(kube, packages, records, digest_key)
+        journal = Journal(settings.data_dir / "in-progress" / role)
+        stack.callback(journal.close)
         yield Adapters(
             kube=kube,
             events=KubeEventLog(kube),
@@ -132,6 +143,7 @@ async def built(settings: Settings, keyring: Keyring) -> AsyncGenerator[Adapters
             patchers=KubeHookPatchers(jq),
             packages=packages,
             records=records,
-            contents=Contents(kube, packages, records, keyring.digest_key),
+            contents=contents,
+            suspects=PackageSuspects(journal, records=records, contents=contents, installation=settings.installation),
             clock=SystemClock(),
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -16,18 +17,21 @@ from temporalio.worker import Interceptor, PollerBehaviorSimpleMaximum, Worker
 from windlass import __version__
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
+from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
+from windlass.worker.border import Border
 from windlass.worker.events import hook_watches
 from windlass.worker.fence import Fence
 from windlass.worker.metrics import Metrics, StepMetrics
+from windlass.worker.quarantine import WORKER, Quarantine
 from windlass.worker.registration import WORKFLOWS, activities
 from windlass.worker.sandbox import workflow_runner
-from windlass.worker.services import Shard, services
+from windlass.worker.services import Beside, Shard, services
 from windlass.worker.settings import Settings
 from windlass.worker.shards import Notice
 from windlass.worker.slots import helm_tuner
+from windlass.worker.waiting import entered, explained
 
 GRACE: Final = timedelta(seconds=5)
 """How long running activities may go on after a stop; then they are cancelled and taken up by the next worker."""
@@ -49,14 +53,19 @@ class ShardServer:
     """Serves shards of one installation with the adapters of this process."""
 
     def __init__(
-        self, client: Client, settings: Settings, keyring: Keyring, adapters: Adapters, metrics: Metrics
+        self, client: Client, settings: Settings, digest_key: bytes, adapters: Adapters, metrics: Metrics
     ) -> None:
         self._metrics = metrics
         self._client = client
         self._settings = settings
-        self._watches = hook_watches(adapters, client, settings)
-        self._activities = activities(adapters, self._watches, settings, keyring)
-        self._services = (*services(adapters, client, settings, keyring), self._watches)
+        # It tells lifecycles that run, and starts none: the number of shards does not matter.
+        quarantine = Quarantine(PackageLifecycles(client, installation=settings.installation), WORKER)
+        border = Border(quarantine, metrics.fault, adapters.suspects)
+        self._watches = hook_watches(adapters, client, settings, border)
+        self._activities = activities(adapters, self._watches, settings, digest_key)
+        # The first is left last: what ends with the others is still noted.
+        beside = services(adapters, client, settings, Beside(border=border, quarantine=quarantine))
+        self._services = (quarantine, *beside, self._watches)
         workflow.logger.workflow_info_on_message = False  # the log's own fields say it already
 
     async def __call__(self, shard: int, count: int, notice: Notice) -> None:
@@ -69,17 +78,10 @@ class ShardServer:
         fence = Fence()
         async with AsyncExitStack() as stack:
             for service in self._services:
-                await stack.enter_async_context(service.serving(served))
+                what = f"{type(service).__name__} of shard {shard}"
+                await entered(stack, what, service.serving(served))
             workers = (self._worker(served, fence), self._helm_worker(served, fence))
-            running = [asyncio.create_task(_run(worker)) for worker in workers]
-            try:
-                await _told(notice, running, fence)
-            except asyncio.CancelledError:
-                fence.close()
-                self._watches.lost(served)
-                raise
-            finally:
-                await _ended(workers, running)
+            await run_fenced(workers, fence, notice, lost=partial(self._watches.lost, served))
 
     def _worker(self, shard: Shard, fence: Fence) -> Worker:
         settings = self._settings
@@ -94,6 +96,7 @@ class ShardServer:
             max_concurrent_activities=settings.activities,
             max_concurrent_local_activities=settings.activities,
             max_concurrent_workflow_tasks=settings.workflow_tasks,
+            max_cached_workflows=settings.cache_share(shard.count),
             sticky_queue_schedule_to_start_timeout=timedelta(seconds=2),
             max_heartbeat_throttle_interval=BEAT,
             default_heartbeat_throttle_interval=BEAT,
@@ -123,6 +126,36 @@ class ShardServer:
         ]
 
 
+async def run_fenced(
+    workers: Sequence[Worker], fence: Fence, notice: Notice, *, lost: Callable[[], None] = lambda: None
+) -> None:
+    """Run the workers of a shard until told to end, or until one of them ends by itself.
+
+    A cancellation means that the shard is lost: what runs inside the fence is cancelled first, and given back to
+    Temporal, before the workers shut down.
+
+    Args:
+        workers: of the shard.
+        fence: around their activities.
+        notice: tells to end.
+        lost: called when the shard is lost, once nothing more can begin.
+
+    Raises:
+        TransientError: API_UNAVAILABLE, Temporal does not let us work.
+    """
+    running = [asyncio.create_task(_run(worker)) for worker in workers]
+    try:
+        await _told(notice, running, fence)
+    except asyncio.CancelledError:
+        fence.close()
+        lost()
+        raise
+    finally:
+        what = f"the workers of {', '.join(worker.task_queue for worker in workers)} to end"
+        async with explained(what, fence.running):
+            await _ended(workers, running)
+
+
 async def _run(worker: Worker) -> None:
     try:
         await worker.run()
@@ -143,7 +176,8 @@ async def _told(notice: Notice, running: Sequence[asyncio.Task[None]], fence: Fe
         if leave.done() and not stop.done() and not any(task.done() for task in running):
             quiet = asyncio.create_task(fence.quiet())
             waiting.append(quiet)
-            await asyncio.wait({*running, stop, quiet}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+            async with explained("the activities of a shard that moves", fence.running):
+                await asyncio.wait({*running, stop, quiet}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
             task.cancel()

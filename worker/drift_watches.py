@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
 
 import structlog
 
@@ -15,32 +15,31 @@ from windlass.adapters.helm.presence import MANAGED
 from windlass.adapters.kube.reflector import Listed, list_and_watch
 from windlass.domain.errors import WindlassError
 from windlass.ports.kube import Kube, Object, ObjectRef
-
-LISTED: Final = 10.0
-"""Seconds to wait for a kind's first list; a kind that may not be listed holds nothing up."""
-
-type KindOf = tuple[str, str]
-"""API version and kind."""
+from windlass.worker.border import Border
+from windlass.worker.drift_owners import KindOf, Owners, kind_of
+from windlass.worker.pacing import paced
 
 _log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass
 class _Watch:
-    """One kind: what is there, by what tells an object's states apart."""
+    """One kind: whether it has been listed, and by what the states of an object are told apart."""
 
     task: asyncio.Task[None]
-    listed: asyncio.Event = field(default_factory=asyncio.Event)
+    listed: bool = False
     marks: dict[ObjectRef, str] = field(default_factory=dict[ObjectRef, str])
 
 
 class MetadataWatches:
-    """Tells what is gone and what may have changed; says nothing of what is in an object.
+    """Reports what is gone and what may have changed; says nothing of what is in an object.
+
+    Only objects that a package has are remembered: a cluster may hold many times as many.
 
     Args:
         kube: the client.
-        group: runs the watches.
-        on_listed: called with a kind and all objects of it whenever they were listed.
+        border: runs the watches.
+        owners: say which objects matter.
         on_gone: called with an object that was deleted, or that Helm's label was taken off.
         on_changed: called with an object that may have changed in more than its status.
     """
@@ -48,41 +47,61 @@ class MetadataWatches:
     def __init__(
         self,
         kube: Kube,
-        group: asyncio.TaskGroup,
+        border: Border,
+        owners: Owners,
         *,
-        on_listed: Callable[[KindOf, frozenset[ObjectRef]], None],
         on_gone: Callable[[ObjectRef], None],
         on_changed: Callable[[ObjectRef], None],
     ) -> None:
         self._kube = kube
-        self._group = group
-        self._on_listed = on_listed
+        self._border = border
+        self._owners = owners
         self._on_gone = on_gone
         self._on_changed = on_changed
         self._watches: dict[KindOf, _Watch] = {}
 
-    async def follow(self, kinds: Iterable[KindOf]) -> None:
-        """Watch these kinds too; return when all have been listed."""
-        wanted = set(kinds)
-        for kind in sorted(wanted - self._watches.keys()):
-            watch = _Watch(task=self._group.create_task(self._run(kind)))
-            self._watches[kind] = watch
-        waiting = [self._watches[kind].listed.wait() for kind in wanted]
-        try:
-            async with asyncio.timeout(LISTED):
-                await asyncio.gather(*waiting)
-        except TimeoutError:
-            missing = [kind for kind in sorted(wanted) if not self._watches[kind].listed.is_set()]
-            _log.warning("kinds not listed", kinds=[" ".join(kind) for kind in missing])
+    @property
+    def kinds(self) -> frozenset[KindOf]:
+        """What is being watched."""
+        return frozenset(self._watches)
 
-    def keep(self, kinds: Iterable[KindOf]) -> None:
-        """Stop watching all other kinds."""
-        for kind in self._watches.keys() - set(kinds):
-            self._watches.pop(kind).task.cancel()
+    def follow(self, kinds: Iterable[KindOf]) -> None:
+        """Watch these kinds too.
+
+        Nobody waits for a first list, which a kind that is not served, or may not be listed, never has. What changes
+        between a comparison and that list is noticed by the mark that the comparison left (`read`).
+        """
+        for kind in sorted(set(kinds) - self._watches.keys()):
+            self._watches[kind] = _Watch(task=self._border.spawn_shared("drift-watch", partial(self._run, kind)))
+
+    def forget(self, refs: Iterable[ObjectRef]) -> None:
+        """Forget objects that no package has any more, and stop watching kinds that no package has objects of."""
+        for ref in refs:
+            kind = kind_of(ref)
+            watch = self._watches.get(kind)
+            if watch is None:
+                continue
+            watch.marks.pop(ref, None)
+            if not self._owners.uses(kind):
+                self._watches.pop(kind).task.cancel()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        tasks = [watch.task for watch in self._watches.values()]
+        self._watches.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def read(self, ref: ObjectRef, obj: Object) -> None:
+        """Take note of the state in which an object was read, unless the watch has told of one."""
+        watch = self._watches.get(kind_of(ref))
+        if watch is not None and ref in self._owners:
+            watch.marks.setdefault(ref, _mark(obj))
 
     def mark(self, ref: ObjectRef) -> str:
         """Return what tells this state of an object from others, empty if it is not there."""
-        watch = self._watches.get((ref.api_version, ref.kind))
+        watch = self._watches.get(kind_of(ref))
         return watch.marks.get(ref, "") if watch else ""
 
     async def _run(self, kind: KindOf) -> None:
@@ -93,28 +112,34 @@ class MetadataWatches:
         async for event in stream:
             watch = self._watches[kind]
             if isinstance(event, Listed):
-                self._take_list(kind, watch, event.items)
+                await self._take_list(kind, watch, event.items)
             elif event.type == "DELETED":
                 ref = _ref(kind, event.object)
                 watch.marks.pop(ref, None)
-                self._on_gone(ref)
+                if ref in self._owners:
+                    self._on_gone(ref)
             elif event.type != "BOOKMARK":
                 self._take(watch, _ref(kind, event.object), event.object)
 
-    def _take_list(self, kind: KindOf, watch: _Watch, items: list[Object]) -> None:
-        found = {_ref(kind, item): item for item in items}
-        for ref in watch.marks.keys() - found.keys():
-            del watch.marks[ref]
-        for ref, item in found.items():
+    async def _take_list(self, kind: KindOf, watch: _Watch, items: list[Object]) -> None:
+        missing = self._owners.objects(kind)
+        async for item in paced(items):
+            ref = _ref(kind, item)
+            missing.discard(ref)
             self._take(watch, ref, item)
-        watch.listed.set()
-        self._on_listed(kind, frozenset(found))
+        watch.listed = True
+        async for ref in paced(missing):
+            watch.marks.pop(ref, None)
+            self._on_gone(ref)
 
     def _take(self, watch: _Watch, ref: ObjectRef, obj: Object) -> None:
+        if ref not in self._owners:
+            return
         mark = _mark(obj)
         before = watch.marks.get(ref)
         watch.marks[ref] = mark
-        if before is not None and before != mark:
+        # An object without a mark has not been compared yet, or has been made again.
+        if before != mark and (before is not None or watch.listed):
             self._on_changed(ref)
 
 

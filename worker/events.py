@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import structlog
 from temporalio.client import Client
@@ -25,6 +27,7 @@ from windlass.ports.targets import Role, Targets
 from windlass.ports.watches import BeginAhead
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.adapters import Adapters
+from windlass.worker.border import Border
 from windlass.worker.services import Shard
 from windlass.worker.settings import Settings
 from windlass.worker.watches import OpenWatch
@@ -38,16 +41,16 @@ _log = structlog.stdlib.get_logger(__name__)
 class Bell:
     """Sends `hook_events`, each until it is taken: what waits is in memory here, nobody else knows of it."""
 
-    def __init__(self, lifecycles: PackageLifecycles) -> None:
+    def __init__(self, lifecycles: PackageLifecycles, border: Border) -> None:
         self._lifecycles = lifecycles
+        self._border = border
         self._sending: dict[PackageKey, set[asyncio.Task[None]]] = {}
 
     def ring(self, key: PackageKey, events: HookEvents) -> None:
         """Begin to send once."""
-        task = asyncio.create_task(self._send(key, events))
-        tasks = self._sending.setdefault(key, set())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        task = self._border.spawn(key, "events", partial(self._send, key, events))
+        self._sending.setdefault(key, set()).add(task)
+        task.add_done_callback(partial(self._sent, key))
 
     async def silence(self, key: PackageKey) -> None:
         """Send nothing more to ``key``."""
@@ -55,6 +58,13 @@ class Bell:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _sent(self, key: PackageKey, task: asyncio.Task[None]) -> None:
+        tasks = self._sending.get(key)
+        if tasks is not None:
+            tasks.discard(task)
+            if not tasks:
+                del self._sending[key]
 
     async def _send(self, key: PackageKey, events: HookEvents) -> None:
         failures = 0
@@ -98,22 +108,30 @@ class HookWatchService:
         jq: runs filters.
         records: say who is watched.
         bell: sends signals.
+        border: keeps what fails for one package from the others.
     """
 
-    def __init__(self, *, targets: Targets, jq: Jq, records: Records, bell: Bell) -> None:
+    def __init__(self, *, targets: Targets, jq: Jq, records: Records, bell: Bell, border: Border) -> None:
+        self._border = border
         self._targets = targets
         self._jq = jq
         self._records = records
         self._bell = bell
         self._open: dict[PackageKey, _Opened] = {}
-        self._locks: dict[PackageKey, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[PackageKey, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def remembered(self) -> int:
+        """How many packages something is kept of in memory."""
+        return len(self._open.keys() | self._locks.keys())
 
     async def open(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> OpenWatch:
         """Return the watch of ``key``; see `ports.HookWatches`."""
         opened = self._open.get(key)
         if opened is not None and opened.serves(placement, watched):
             return opened.watch
-        async with self._locks.setdefault(key, asyncio.Lock()):
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
             opened = self._open.get(key)
             if opened is not None and opened.serves(placement, watched):
                 return opened.watch
@@ -124,7 +142,8 @@ class HookWatchService:
 
     async def close(self, key: PackageKey) -> None:
         """End the watches of ``key``; see `ports.HookWatches`."""
-        async with self._locks.setdefault(key, asyncio.Lock()):
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
             await self._close(key)
 
     def has_news(self, key: PackageKey, queue: str) -> bool:
@@ -167,7 +186,7 @@ class HookWatchService:
     @asynccontextmanager
     async def serving(self, shard: Shard) -> AsyncGenerator[None]:
         """Watch what the packages of ``shard`` want watched; see `ShardService`."""
-        restoring = asyncio.create_task(self._restore_all(shard))
+        restoring = self._border.spawn_shared("restore", partial(self._restore_all, shard))
         try:
             yield
         finally:
@@ -198,7 +217,7 @@ class HookWatchService:
         turns = asyncio.Semaphore(RESTORING)
         async with asyncio.TaskGroup() as group:
             for key in keys:
-                group.create_task(self._restore(key, turns))
+                group.create_task(self._border.run(key, "restore", partial(self._restore, key, turns)))
         if keys:
             _log.info("watches restored", shard=shard.number, packages=len(keys))
 
@@ -224,7 +243,13 @@ class HookWatchService:
             acting = await stack.enter_async_context(self._targets.acting(placement.target))
             kube = await acting.kube(Role.WATCHES)
             watch = OpenWatch(
-                key, watched, kube=kube, jq=self._jq, ring=self._bell.ring, namespace=placement.target.namespace
+                key,
+                watched,
+                kube=kube,
+                jq=self._jq,
+                ring=self._bell.ring,
+                namespace=placement.target.namespace,
+                border=self._border,
             )
             try:
                 await watch.open(kube.resource)
@@ -240,12 +265,13 @@ class HookWatchService:
             await opened.close()
 
 
-def hook_watches(adapters: Adapters, client: Client, settings: Settings) -> HookWatchService:
+def hook_watches(adapters: Adapters, client: Client, settings: Settings, border: Border) -> HookWatchService:
     """Make the watches of this process."""
     lifecycles = PackageLifecycles(client, installation=settings.installation)  # signals go by id
     return HookWatchService(
         targets=adapters.targets,
         jq=adapters.jq,
         records=adapters.records,
-        bell=Bell(lifecycles),
+        bell=Bell(lifecycles, border),
+        border=border,
     )

@@ -6,24 +6,28 @@ import asyncio
 from typing import Any, Final, override
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from windlass.domain.errors import Reason, TransientError
-from windlass.temporal.failures import to_application_error
+from windlass.temporal.failures import handed_over
 
-_LOST: Final = "this worker has lost the shard"
+_LOST: Final = "the worker has lost the Lease of the shard"
+
+
+NAMED: Final = 5
+"""Activities that the log names when somebody waits for them."""
 
 
 class Fence(Interceptor):
     """Stands around the activities of one shard until it is closed.
 
     A closed fence cancels what runs and refuses what comes: hooks and Helm operations end as on any cancel (about 1 s),
-    and the workflow sees a cancelled step, which its next worker takes up. Must be the first of the interceptors.
+    and the workflow learns at once that its worker has lost the Lease (reason `LeaseLost`); its next worker takes the
+    step up. Must be the first of the interceptors.
     """
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], str] = {}
         self._quiet = asyncio.Event()
         self._quiet.set()
         self._closed = False
@@ -38,6 +42,12 @@ class Fence(Interceptor):
         for task in self._running:
             task.cancel()
 
+    def running(self) -> str:
+        """Say what runs now, for the log."""
+        names = sorted(self._running.values())
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        return ", ".join(names[:NAMED]) + more
+
     async def quiet(self) -> None:
         """Wait for a moment in which no activity runs."""
         await self._quiet.wait()
@@ -46,33 +56,36 @@ class Fence(Interceptor):
         """Run one activity inside the fence.
 
         Raises:
-            CancelledError: Temporal's; the fence was closed meanwhile.
-            ApplicationError: the same for a local activity: its workflow must not think itself cancelled.
+            ApplicationError: LeaseLost, the fence is closed. Not a cancellation: the server accepts one only where
+                one was requested, and the step would be waited for until its heartbeat is overdue. Not to be retried
+                as it is: a local activity that this worker's core tries again outlives the worker, and the core
+                panics when its time is up.
         """
         if self._closed:
-            raise _lost()
+            raise handed_over(_LOST)
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("activities run in tasks")
-        self._running.add(task)
+        info = activity.info()
+        self._running[task] = f"{info.activity_type} of {info.workflow_id}"
         self._quiet.clear()
         try:
             return await following.execute_activity(work)
         except (asyncio.CancelledError, ApplicationError):
-            if not self._closed:
+            if not self._closed or _requested():
                 raise
             task.uncancel()
-            raise _lost() from None
+            raise handed_over(_LOST) from None
         finally:
-            self._running.discard(task)
+            self._running.pop(task, None)
             if not self._running:
                 self._quiet.set()
 
 
-def _lost() -> CancelledError | ApplicationError:
-    if activity.info().is_local:
-        return to_application_error(TransientError(Reason.API_UNAVAILABLE, _LOST, hint="another one goes on"))
-    return CancelledError(_LOST)
+def _requested() -> bool:
+    """Say whether the workflow itself has asked for the cancellation of this activity."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
 
 
 class _Fenced(ActivityInboundInterceptor):

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
 
-from windlass.adapters.kube.reflector import Listed, list_and_watch
+from windlass.adapters.kube.reflector import Listed, ListedEvent, list_and_watch
 from windlass.domain.bindings import Selection
 from windlass.domain.errors import WindlassError
 from windlass.domain.hook_events import object_key, told_object
 from windlass.ports.kube import ListWatch, Object
+from windlass.worker.border import Make
 
 RETRY_MAX: Final = 10.0
 """Seconds between tries of a watch that fails, at most: rights may be granted, kinds may be installed."""
 
 _log = structlog.stdlib.get_logger(__name__)
+
+type Spawn = Callable[[str, Make], asyncio.Task[None]]
+"""Begins work of the package behind its border: `windlass.worker.border.Border.spawn` without the key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +52,21 @@ class Listener(Protocol):
 
 
 class Informer:
-    """Follows one selection; objects are kept without ``managedFields``."""
+    """Follows one selection; objects are kept without ``managedFields``.
 
-    def __init__(self, kube: ListWatch, selection: Selection) -> None:
+    After a fault it lists anew and tells everything again: some listener may have missed something. A listener that
+    fails keeps nothing from the others.
+    """
+
+    def __init__(self, kube: ListWatch, selection: Selection, spawn: Spawn) -> None:
         self.selection = selection
         self._kube = kube
         self._objects: dict[str, Object] = {}
         self._listeners: list[Listener] = []
         self._listed = False
         self._error: WindlassError | None = None
-        self._task = asyncio.create_task(self._run())
+        self._missed = False
+        self._task = spawn("informer", self._run)
 
     @property
     def listeners(self) -> int:
@@ -96,6 +106,14 @@ class Informer:
             on_error=self._failing,
             backoff_max=RETRY_MAX,
         )
+        try:
+            async with aclosing(stream):
+                await self._follow(stream)
+        except Exception:
+            self._missed = True
+            raise
+
+    async def _follow(self, stream: AsyncGenerator[ListedEvent]) -> None:
         async for event in stream:
             self._working()
             if isinstance(event, Listed):
@@ -109,8 +127,10 @@ class Informer:
             self._change(key, self._objects[key], gone=True)
         for key, obj in objects.items():
             known = self._objects.get(key)
-            if known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+            newer = known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]
+            if newer or self._missed:
                 self._change(key, obj, gone=False)
+        self._missed = False
         if not self._listed:
             self._listed = True
             self._tell(lambda listener: listener.complete())
@@ -134,15 +154,22 @@ class Informer:
             self._tell(lambda listener: listener.failing(None))
 
     def _tell(self, say: Callable[[Listener], None]) -> None:
+        failures: list[Exception] = []
         for listener in list(self._listeners):
-            say(listener)
+            try:
+                say(listener)
+            except Exception as error:  # noqa: BLE001 - the others are told all the same; raised below
+                failures.append(error)
+        if failures:
+            raise ExceptionGroup("listeners have failed", failures)
 
 
 class Informers:
     """The informers of one package, shared by its bindings; one ends with its last listener."""
 
-    def __init__(self, kube: ListWatch) -> None:
+    def __init__(self, kube: ListWatch, spawn: Spawn) -> None:
         self._kube = kube
+        self._spawn = spawn
         self._informers: dict[Selection, Informer] = {}
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -150,7 +177,7 @@ class Informers:
         """Tell ``listener`` of the objects of ``selection``."""
         informer = self._informers.get(selection)
         if informer is None:
-            informer = self._informers[selection] = Informer(self._kube, selection)
+            informer = self._informers[selection] = Informer(self._kube, selection, self._spawn)
         informer.attach(listener)
 
     def leave(self, selection: Selection, listener: Listener) -> None:
@@ -159,7 +186,7 @@ class Informers:
         informer.detach(listener)
         if informer.listeners == 0:
             del self._informers[selection]
-            task = asyncio.create_task(informer.close())
+            task = self._spawn("informer", informer.close)
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 

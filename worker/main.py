@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
-import re
 import signal
-import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, cast
 
@@ -19,16 +17,18 @@ from temporalio.service import RPCError
 
 from windlass.adapters.kube.leases import LeaseLostError
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Actor, Category, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.errors import Category, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.faults import text_of
 from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
+from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
+from windlass.worker.identity import claimed
 from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
 from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings
-
-_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9]")
+from windlass.worker.waiting import explained
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -36,7 +36,20 @@ EXIT_FAILED: Final = 1
 _log = structlog.stdlib.get_logger(__name__)
 
 
-async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, parts: Collection[str]) -> int:
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """The two secrets of an installation.
+
+    Attributes:
+        payloads: what talks to Temporal needs them.
+        digests: what compares objects and keeps state needs it.
+    """
+
+    payloads: Keyring
+    digests: DigestKey
+
+
+async def run(settings: Settings, target: TemporalTarget, keys: Keys, parts: Collection[str]) -> int:
     """Run ``parts`` (worker, watcher, helm, hooks) until SIGINT or SIGTERM; return the exit code.
 
     0 after an orderly stop, 1 when something could not be started or gave up.
@@ -48,9 +61,10 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, part
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     failed: list[str] = []
     try:
-        with _claimed(settings, parts) as identity:
+        part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
+        with claimed(settings.data_dir, part) as identity:
             role = next(part for part in (WORKER, *POOLS, WATCHER) if part in parts)
-            async with _process(settings, target, keyring, identity, role) as process, asyncio.TaskGroup() as group:
+            async with _process(settings, target, keys, identity, role) as process, asyncio.TaskGroup() as group:
                 if WORKER in parts:
                     group.create_task(_persist(WORKER, partial(process.work, stop), stop, process.metrics))
                 for pool in POOLS:
@@ -68,7 +82,7 @@ async def run(settings: Settings, target: TemporalTarget, keyring: Keyring, part
 
 @asynccontextmanager
 async def _process(
-    settings: Settings, target: TemporalTarget, keyring: Keyring, identity: str, role: str
+    settings: Settings, target: TemporalTarget, keys: Keys, identity: str, role: str
 ) -> AsyncGenerator[Process]:
     """Serve metrics and health, and connect to Temporal."""
     sdk_port = free_loopback_port()
@@ -76,11 +90,23 @@ async def _process(
     metrics, health = Metrics(settings.installation), Health()
     health.waits("temporal", "a connection")
     async with served(settings.metrics_address, metrics.registry, health, sdk_port):
-        client = await connect(target, keyring=keyring, role=role, runtime=runtime)
+        client = await connect(
+            target,
+            keyring=keys.payloads,
+            role=role,
+            runtime=runtime,
+            accept_plain=settings.accept_plain_payloads,
+            on_refusal=metrics.refused_payloads.inc,
+        )
         await _registered(client)
         health.ready("temporal")
         yield Process(
-            settings=settings, client=client, keyring=keyring, identity=identity, metrics=metrics, health=health
+            settings=settings,
+            client=client,
+            digest_key=keys.digests.key,
+            identity=identity,
+            metrics=metrics,
+            health=health,
         )
 
 
@@ -102,26 +128,38 @@ async def _registered(client: Client) -> None:
 async def _persist(
     part: str, once: Callable[[asyncio.Event], Awaitable[None]], stop: asyncio.Event, metrics: Metrics
 ) -> None:
-    """Run one part until ``stop``; when its Lease is lost, or the cluster does not answer, again with back-off.
+    """Run one part until ``stop``; whatever ends it earlier is logged, and it runs again with back-off.
 
     ``once`` sets the event it is given when it serves and ends by itself after ``stop``; before that it is cancelled.
+
+    Raises:
+        BaseException: the part has never served and cannot be started as it is configured (see `_hopeless`).
     """
     stopping = asyncio.create_task(stop.wait())
     failures = 0
+    served = False
     while not stop.is_set():
         serving = asyncio.Event()
         running = asyncio.ensure_future(once(serving))
         await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
         if not serving.is_set():
             running.cancel()
-        [outcome] = await asyncio.gather(running, return_exceptions=True)
-        if stop.is_set() or not isinstance(outcome, BaseException):
+        async with explained(f"{part} to stop"):
+            [outcome] = await asyncio.gather(running, return_exceptions=True)
+        if stop.is_set():
             break
-        if not _transient(outcome):
+        served = served or serving.is_set()
+        if not isinstance(outcome, BaseException):
+            outcome = RuntimeError("it has ended without being told to")
+        if not served and _hopeless(outcome):
             raise outcome
         failures = 0 if isinstance(outcome, LeaseLostError) else failures + 1
         metrics.interruptions.labels(part).inc()
-        _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
+        if _transient(outcome):
+            _log.warning("interrupted", part=part, error=str(outcome), failures=failures)
+        else:
+            trace = "".join(line for leaf in _leaves(outcome) for line in traceback.format_tb(leaf.__traceback__))
+            _log.error("interrupted", part=part, error=text_of(outcome), stack=trace, failures=failures)
         await asyncio.wait([stopping], timeout=delay(Category.TRANSIENT, failures + 1, chance=0.5))
     stopping.cancel()
     _log.info("stopped", part=part)
@@ -136,29 +174,15 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
+def _hopeless(error: BaseException) -> bool:
+    """Say whether another try of a part that has never worked is pointless: somebody must change its settings.
+
+    Missing rights are none of that: roles may be applied after the process has started.
+    """
+    leaves = list(_leaves(error))
+    return any(isinstance(one, PermanentError) and one.reason is not Reason.FORBIDDEN for one in leaves)
+
+
 def _transient(error: BaseException) -> bool:
     """Say whether everything that failed goes away by itself."""
     return all(isinstance(one, TransientError) for one in _leaves(error))
-
-
-@contextmanager
-def _claimed(settings: Settings, parts: Collection[str]) -> Generator[str]:
-    """Hold the data directory alone, and yield an identity that is the same after a restart.
-
-    The same identity lets a watcher that was killed take its own Lease back at once; the lock sees to it that no other
-    process has it.
-    """
-    part = "all" if {WORKER, WATCHER} <= set(parts) else "-".join(sorted(parts))
-    path = settings.data_dir / f"{part}.lock"
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PermanentError(
-                Reason.INTERNAL,
-                f"another {part} process uses {settings.data_dir}",
-                hint="stop it, or give this one a --data-dir of its own",
-                actor=Actor.ADMIN,
-            ) from None
-        folder = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:8]
-        yield f"{_NOT_IN_NAMES.sub('-', socket.gethostname().lower())}-{folder}"

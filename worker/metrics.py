@@ -78,6 +78,17 @@ class Metrics:
             ["part"],
             registry=registry,
         )
+        self.package_faults = Counter(
+            "windlass_package_faults_total",
+            "Failures of work for one package beside its workflow, by kind of work; it is tried again.",
+            ["part"],
+            registry=registry,
+        )
+        self.refused_payloads = Counter(
+            "windlass_payloads_refused_total",
+            "Payloads from Temporal that were not encoded or not for their workflow; replays count again.",
+            registry=registry,
+        )
         self.watching = Gauge(
             "windlass_watcher_active", "1 while this process holds the watcher's Lease.", registry=registry
         )
@@ -94,6 +105,10 @@ class Metrics:
             registry=registry,
         )
         self.signals_waiting = Gauge("windlass_watcher_signals_waiting", "Signals that wait.", registry=registry)
+
+    def fault(self, part: str) -> None:
+        """Count a failure of work beside the workflows."""
+        self.package_faults.labels(part).inc()
 
 
 class StepMetrics(Interceptor):

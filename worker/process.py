@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -26,19 +26,21 @@ from windlass.domain.ids import lease_name, member_name
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.runtime.repositories import RepositoryCatalogs
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
+from windlass.worker.border import Border
 from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.events import hook_watches
 from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.registration import activities
 from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
+from windlass.worker.waiting import entered, explained
 from windlass.worker.watcher import Watcher
 
 WORKER: Final = "worker"
@@ -62,7 +64,7 @@ class Process:
     Attributes:
         settings: of the process.
         client: connected to Temporal.
-        keyring: of the installation.
+        digest_key: of the installation; 32 bytes.
         identity: of the process; the same after a restart.
         metrics: of the process.
         health: of the process; parts report to it.
@@ -70,7 +72,7 @@ class Process:
 
     settings: Settings
     client: Client
-    keyring: Keyring
+    digest_key: bytes = field(repr=False)
     identity: str
     metrics: Metrics
     health: Health
@@ -81,23 +83,30 @@ class Process:
         async with AsyncExitStack() as stack:
             self.health.waits(WORKER, "its Lease")
             stack.callback(self.health.waits, WORKER, "its Lease")
-            kube = await stack.enter_async_context(self._kube("shards"))
+            kube = await entered(stack, "the client for shards", self._kube("shards"))
             await stack.enter_async_context(_beside(wait_for_definitions(kube, self.health)))
-            await _ensure_namespace(kube, settings.namespace)
             table = ShardTable(kube, settings.namespace, settings.installation)
-            await _opened(table, settings)
+            async with explained("the cluster: namespace and shard table"):
+                await _ensure_namespace(kube, settings.namespace)
+                await _opened(table, settings)
             members = Members(kube, settings.namespace, settings.installation)
             member = member_name(settings.installation, self.identity)
             term = f"{member}/{secrets.token_hex(4)}"
-            watchdog = await stack.enter_async_context(Watchdog())
-            await stack.enter_async_context(members.joined(term, partial(watchdog.promise, member)))
+            watchdog = await entered(stack, "the watchdog", Watchdog())
+            joining = members.joined(term, partial(watchdog.promise, member))
+            await entered(stack, f"the Lease of {member}", joining)
             serving.set()
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
-            await sweep(adapters.kube, adapters.packages)
+            adapters = await entered(
+                stack, "clients, Helm processes and hooks", built(settings, self.digest_key, WORKER)
+            )
+            async with explained("the sweep of the package cache"):
+                await sweep(adapters.kube, adapters.packages)
+            async with explained("the count of what the process before had under way"):
+                await adapters.suspects.settle()
             for collector in (CacheCollector(settings.data_dir / "packages"), adapters.hook_metrics):
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
-            server = ShardServer(self.client, settings, self.keyring, adapters, self.metrics)
+            server = ShardServer(self.client, settings, self.digest_key, adapters, self.metrics)
             keeper = ShardKeeper(
                 term=term,
                 table=table,
@@ -116,13 +125,18 @@ class Process:
         settings = self.settings
         self.health.waits(pool, "the cluster")
         async with AsyncExitStack() as stack:
-            kube = await stack.enter_async_context(self._kube(pool))
-            await _ensure_namespace(kube, settings.namespace)
-            adapters = await stack.enter_async_context(built(settings, self.keyring))
+            kube = await entered(stack, f"the client for {pool}", self._kube(pool))
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
+            adapters = await entered(stack, "clients, Helm processes and hooks", built(settings, self.digest_key, pool))
             serving.set()
             self.metrics.registry.register(adapters.hook_metrics)
             stack.callback(self.metrics.registry.unregister, adapters.hook_metrics)
-            methods = activities(adapters, hook_watches(adapters, self.client, settings), settings, self.keyring)
+            quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), pool)
+            border = Border(quarantine, self.metrics.fault)
+            methods = activities(
+                adapters, hook_watches(adapters, self.client, settings, border), settings, self.digest_key
+            )
             watchdog = await stack.enter_async_context(Watchdog())
             guard = OperationGuard(kube, settings.namespace, settings.installation, self.identity, watchdog)
             worker = pool_worker(self.client, settings, pool, methods, [StepMetrics(self.metrics), guard])
@@ -136,11 +150,14 @@ class Process:
         settings = self.settings
         self.health.waits(WATCHER, "the cluster")
         async with self._kube(WATCHER) as kube:
-            await _ensure_namespace(kube, settings.namespace)
+            async with explained("the cluster: namespace"):
+                await _ensure_namespace(kube, settings.namespace)
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             lease = held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity)
             async with lease, TargetPool(kube, settings.data_dir / "targets" / WATCHER) as targets:
+                quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
+                border = Border(quarantine, self.metrics.fault)
                 watcher = Watcher(
                     kube=kube,
                     references=References(targets, allow_defaults=settings.default_accounts),
@@ -152,10 +169,10 @@ class Process:
                         pools=settings.pools,
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
-                    resync=settings.resync,
-                    jitter=_jitter,
+                    digest_key=self.digest_key,
+                    resync=lambda: settings.resync * _jitter(),
                     metrics=self.metrics,
+                    border=border,
                 )
                 repositories = RepositoryWatcher(
                     kube=kube,
@@ -163,11 +180,15 @@ class Process:
                         self.client, installation=settings.installation, shards=shards, limits=settings.limits
                     ),
                     installation=settings.installation,
-                    digest_key=self.keyring.digest_key,
+                    digest_key=self.digest_key,
                     jitter=_jitter,
+                    border=border,
                 )
                 _log.info("watcher started", installation=settings.installation)
-                await self._watching(watcher, repositories)
+                try:
+                    await self._watching(watcher, repositories)
+                finally:
+                    await quarantine.leave(lambda _: True)
 
     async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher) -> None:
         """Run the watcher, and say whether it is synced."""
@@ -187,8 +208,9 @@ class Process:
             self.metrics.registry.unregister(packages)
 
     def _kube(self, role: str) -> KubeClient:
+        rate = self.settings.rates.watcher if role == WATCHER else self.settings.rates.shards
         return KubeClient.from_kubeconfig(
-            self.settings.kubeconfig, qps=100, burst=200, user_agent=f"windlass-{role}/{__version__}"
+            self.settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
         )
 
 

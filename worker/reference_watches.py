@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 
 import structlog
@@ -15,6 +16,7 @@ from windlass.domain.errors import Reason, WindlassError
 from windlass.domain.target import Account
 from windlass.ports.kube import Kube, ObjectRef
 from windlass.ports.targets import Role
+from windlass.worker.border import Border
 
 RELEASES: Final = "type!=helm.sh/release.v1"
 """Helm's own Secrets are large, many, and never referenced by settings."""
@@ -36,7 +38,7 @@ class ReferenceWatches:
 
     Args:
         references: knows the accounts.
-        group: runs the watches.
+        border: runs the watches.
         on_changed: awaited with an object that may have changed.
         on_listed: awaited with account and kind when everything of a namespace may have changed.
     """
@@ -44,13 +46,13 @@ class ReferenceWatches:
     def __init__(
         self,
         references: References,
-        group: asyncio.TaskGroup,
+        border: Border,
         *,
         on_changed: Callable[[ObjectRef], Awaitable[None]],
         on_listed: Callable[[Followed], Awaitable[None]],
     ) -> None:
         self._references = references
-        self._group = group
+        self._border = border
         self._on_changed = on_changed
         self._on_listed = on_listed
         self._running: dict[Followed, asyncio.Task[None]] = {}
@@ -59,12 +61,20 @@ class ReferenceWatches:
         """Watch these too."""
         for one in wanted:
             if one not in self._running and len(self._running) < WATCHES_MAX:
-                self._running[one] = self._group.create_task(self._run(one))
+                self._running[one] = self._border.spawn_shared("references", partial(self._run, one))
 
     def keep(self, wanted: Iterable[Followed]) -> None:
         """Stop watching all others."""
         for one in self._running.keys() - set(wanted):
             self._running.pop(one).cancel()
+
+    async def close(self) -> None:
+        """Stop watching."""
+        tasks = list(self._running.values())
+        self._running.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, followed: Followed) -> None:
         account, kind = followed

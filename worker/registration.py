@@ -15,13 +15,13 @@ from windlass.activities.helm import HelmActivities
 from windlass.activities.hook_runs import HookRuns
 from windlass.activities.hooks import HookActivities
 from windlass.activities.observe import ObserveActivities
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
 from windlass.activities.status import StatusActivities
 from windlass.activities.turns import Turns
 from windlass.ports.watches import HookWatches
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
 from windlass.worker.settings import Settings
 from windlass.workflows.package import PackageLifecycleWorkflow
@@ -55,33 +55,40 @@ class Activities:
         return self.lifecycle + self.helm + self.hooks
 
 
-def activities(adapters: Adapters, watches: HookWatches, settings: Settings, keyring: Keyring) -> Activities:
+def activities(adapters: Adapters, watches: HookWatches, settings: Settings, digest_key: bytes) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    objects = PackageObjects(adapters.kube, adapters.references, keyring.digest_key)
+    objects = PackageObjects(adapters.kube, adapters.references, digest_key)
+    openings = Openings(
+        contents=adapters.contents,
+        discovery=HookDiscovery(adapters.hooks, adapters.jq),
+        jq=adapters.jq,
+        suspects=adapters.suspects,
+    )
     observe = ObserveActivities(
         objects=objects,
         references=adapters.references,
         records=adapters.records,
         contents=adapters.contents,
+        openings=openings,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
     )
     package = PackageActivities(
         kube=adapters.kube,
         objects=objects,
         packages=adapters.packages,
-        discovery=HookDiscovery(adapters.hooks, adapters.jq),
-        jq=adapters.jq,
         contents=adapters.contents,
         references=adapters.references,
         targets=adapters.targets,
+        openings=openings,
     )
     settled = SettingsActivities(
         objects=objects,
         contents=adapters.contents,
         jq=adapters.jq,
         scripts=adapters.scripts,
-        digest_key=keyring.digest_key,
+        openings=openings,
+        digest_key=digest_key,
     )
     cleaning = CleaningActivities(
         packages=adapters.packages,
@@ -111,11 +118,11 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, key
         kube=adapters.kube,
         packages=adapters.packages,
         clock=adapters.clock,
-        digest_key=keyring.digest_key,
+        digest_key=digest_key,
         ui=settings.ui,
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
-    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents)
+    event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents, suspects=adapters.suspects)
     drift = DriftActivities(kube=adapters.kube, targets=adapters.targets, helm=adapters.helm)
     status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(

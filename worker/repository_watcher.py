@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -14,12 +15,17 @@ from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
+from windlass.domain.faults import text_of
 from windlass.domain.ids import API_VERSION, SYSTEM_NAMESPACE
 from windlass.ports.kube import Kube, Object
 from windlass.runtime.repositories import RepositoryCatalogs
+from windlass.worker.border import Border
 
 PATROL: Final = 60.0
 """Seconds between two looks whether every repository has its catalog: Temporal may have lost it."""
+
+COMPARED: Final = 10
+"""Looks after which every repository's Secrets are read and compared again, in case an event was missed."""
 
 RELEASES: Final = "type!=helm.sh/release.v1"
 """Helm's own Secrets are large, many, and never referenced by repositories."""
@@ -38,13 +44,16 @@ class RepositoryWatcher:
         installation: str,
         digest_key: bytes,
         jitter: Callable[[], float],
+        border: Border,
     ) -> None:
+        self._border = border
         self._kube = kube
         self._catalogs = catalogs
         self._installation = installation
         self._digest_key = digest_key
         self._jitter = jitter
         self._repositories: dict[str, PackageRepository] = {}
+        self._users: dict[str, set[str]] = {}
         self._sent: dict[str, SeenStatus] = {}
         self._due: set[str] = set()
         self._wake = asyncio.Event()
@@ -52,11 +61,14 @@ class RepositoryWatcher:
 
     async def run(self) -> None:
         """Watch and signal until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch_repositories())
-            group.create_task(self._watch_secrets())
-            group.create_task(self._signal())
-            group.create_task(self._patrol())
+        parts = (self._watch_repositories, self._watch_secrets, self._signal, self._patrol)
+        tasks = [self._border.spawn_shared("repositories", part) for part in parts]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch_repositories(self) -> None:
         async for event in self._stream("PackageRepository", API_VERSION):
@@ -65,11 +77,11 @@ class RepositoryWatcher:
                 for name in [name for name in self._repositories if name not in found]:
                     await self._forget(name)
                 for item in found.values():
-                    await self._take(item)
+                    await self._border.shared_once("repositories", partial(self._take, item))
             elif event.type == "DELETED":
                 await self._forget(event.object["metadata"]["name"])
             elif event.type != "BOOKMARK":
-                await self._take(event.object)
+                await self._border.shared_once("repositories", partial(self._take, event.object))
 
     async def _watch_secrets(self) -> None:
         """Watch the metadata of Secrets, from the first repository on that refers to one."""
@@ -82,10 +94,10 @@ class RepositoryWatcher:
                 continue
             else:
                 changed = event.object["metadata"]["name"]
-            for repository in list(self._repositories.values()):
-                secrets = repository.spec.secrets
-                if secrets and (changed is None or changed in secrets):
-                    await self._compare(repository)
+            names = self._users if changed is None else {changed}
+            for name in sorted({user for secret in names for user in self._users.get(secret, ())}):
+                if (repository := self._repositories.get(name)) is not None:
+                    await self._border.shared_once("repositories", partial(self._compare, repository))
 
     async def _stream(self, kind: str, api_version: str, **selection: Any) -> AsyncIterator[Any]:
         def told(error: WindlassError) -> None:
@@ -104,7 +116,10 @@ class RepositoryWatcher:
         if repository.installation != self._installation:
             await self._forget(name)
             return
+        self._unlink(name)
         self._repositories[name] = repository
+        for secret in repository.spec.secrets:
+            self._users.setdefault(secret, set()).add(name)
         if repository.spec.secrets:
             self._referring.set()
         await self._compare(repository)
@@ -112,12 +127,23 @@ class RepositoryWatcher:
     async def _forget(self, name: str) -> None:
         self._sent.pop(name, None)
         self._due.discard(name)
-        if self._repositories.pop(name, None) is None:
+        if not self._unlink(name):
             return
         try:
             await self._catalogs.gone(name)
         except WindlassError as error:  # it notices by itself when it scans again
             _log.warning("removal not signalled", repository=name, error=str(error))
+
+    def _unlink(self, name: str) -> bool:
+        """Forget a repository and which Secrets it refers to; return whether it was known."""
+        repository = self._repositories.pop(name, None)
+        if repository is None:
+            return False
+        for secret in repository.spec.secrets:
+            self._users[secret].discard(name)
+            if not self._users[secret]:
+                del self._users[secret]
+        return True
 
     async def _compare(self, repository: PackageRepository) -> None:
         name = repository.metadata.name
@@ -142,19 +168,25 @@ class RepositoryWatcher:
                 try:
                     await self._catalogs.changed(name)
                     failures = 0
-                except WindlassError as error:
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is told later, and the others now
                     failures += 1
-                    _log.warning("signal not taken", repository=name, reason=error.reason.value, error=str(error))
+                    _log.warning("signal not taken", repository=name, error=text_of(error))
                     await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
                     if name in self._repositories:
                         self._due.add(name)
 
     async def _patrol(self) -> None:
+        looks = 0
         while True:
             await asyncio.sleep(PATROL * self._jitter())
-            for repository in list(self._repositories.values()):
-                try:
-                    await self._catalogs.ensure(repository.metadata.name)
-                    await self._compare(repository)
-                except WindlassError as error:
-                    _log.warning("catalog not started", repository=repository.metadata.name, error=str(error))
+            looks += 1
+            if not self._repositories:
+                continue
+            try:
+                for name in sorted(self._repositories.keys() - await self._catalogs.running()):
+                    await self._catalogs.ensure(name)
+                if looks % COMPARED == 0:
+                    for repository in list(self._repositories.values()):
+                        await self._compare(repository)
+            except WindlassError as error:
+                _log.warning("catalogs not looked after", reason=error.reason.value, error=str(error))

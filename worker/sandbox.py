@@ -6,18 +6,11 @@ the clock checks off (measured; design section 5).
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
-from typing import Final, override
+from typing import Final
 
-from temporalio.converter import StorageDriverStoreContext
-from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
+import structlog
+from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
-
-# The SDK has no public way to let instances share their modules; see `_SharingRunner`.
-from temporalio.worker.workflow_sandbox._importer import Importer
-from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
-from temporalio.worker.workflow_sandbox._runner import _Instance as SandboxedInstance  # pyright: ignore[reportPrivateUsage]
 
 PASSED_THROUGH: Final = (
     "windlass.domain",
@@ -36,60 +29,29 @@ PASSED_THROUGH: Final = (
     "cryptography",
 )
 
-_NOWHERE: Final = StorageDriverStoreContext(target=None)
+
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def workflow_runner() -> WorkflowRunner:
-    """Return the runner that workers and the replayer use alike."""
-    return _SharingRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    """Return the runner that workers and the replayer use alike.
 
-
-@dataclass(frozen=True)
-class _SharingRunner(SandboxedWorkflowRunner):
-    """Loads the modules of a workflow type into the sandbox once for all of its instances.
-
-    The SDK loads them anew for each: 7.5 ms on the event loop and 250 KB of memory for a `PackageLifecycle`, so that
-    what one run leaves in a module is not seen by another. Ours keep nothing there (`tests/architecture` holds it); all
-    restrictions are as they were.
+    Where the SDK is not what `windlass.worker.shared_sandbox` stands on, it is the SDK's own, which loads all modules
+    anew for each workflow: slower (7.5 ms a run) and larger (250 KB), and otherwise the same.
     """
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    try:
+        from windlass.worker import shared_sandbox as shared  # noqa: PLC0415 - the import itself may fail
 
-    importers: dict[str, Importer] = field(default_factory=dict[str, Importer], init=False)
-
-    @override
-    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        module = det.defn.cls.__module__
-        importer = self.importers.get(module)
-        if importer is None:
-            importer = Importer(self.restrictions, _ThreadContext(), workflow_module_name=module)
-            self.importers[module] = importer
-        return _Instance(det, importer)
-
-
-class _ThreadContext(threading.local, RestrictionContext):
-    """Says of each thread whether it runs a workflow now: several do so at a time in modules that they share."""
-
-
-class _Instance(SandboxedInstance):
-    """One run of a workflow, in modules that it shares.
-
-    It knows of no serialization context and no external storage, which our data converter never looks at: the SDK asks
-    for both with every single payload, and would answer by compiling and running code in the sandbox (16 of 90 ms of
-    CPU per installation).
-    """
-
-    def __init__(self, details: WorkflowInstanceDetails, importer: Importer) -> None:
-        # In the place of the SDK's own constructor, which makes an importer for each instance.
-        self.instance_details = details
-        self.runner_class = UnsandboxedWorkflowRunner
-        self.importer = importer
-        self._current_thread_id = None
-        self.globals_and_locals = {"__file__": "workflow_sandbox.py"}
-        self._create_instance()
-
-    @override
-    def get_serialization_context(self, command_info: object) -> None:
-        return None
-
-    @override
-    def get_external_store_context(self, command_info: object) -> StorageDriverStoreContext:
-        return _NOWHERE
+        found = list(shared.differences())
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        found = [f"{type(error).__name__}: {error}"]
+    else:
+        if not found:
+            return shared.SharingRunner(restrictions=restrictions)
+    _log.warning(
+        "workflows share no modules: this version of temporalio is not known",
+        differences=found,
+        hint="install a version that pyproject.toml admits",
+    )
+    return SandboxedWorkflowRunner(restrictions=restrictions)

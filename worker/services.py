@@ -11,9 +11,10 @@ from temporalio.client import Client
 
 from windlass.domain.ids import PackageKey, helm_queue, shard_of, task_queue
 from windlass.runtime.packages import PackageLifecycles
-from windlass.temporal.keyring import Keyring
 from windlass.worker.adapters import Adapters
+from windlass.worker.border import Border
 from windlass.worker.drift import DriftService
+from windlass.worker.quarantine import Quarantine
 from windlass.worker.settings import Settings
 
 
@@ -46,6 +47,19 @@ class Shard:
         return key.installation == self.installation and shard_of(key, self.count) == self.number
 
 
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What keeps the packages of one process apart.
+
+    Attributes:
+        border: runs whatever a service does for one package.
+        quarantine: is told of conditions `Quarantined` by whoever sees the objects' status (`Quarantine.observed`).
+    """
+
+    border: Border
+    quarantine: Quarantine
+
+
 class ShardService(Protocol):
     """Something that lives as long as this process serves a shard; one object for all shards of the process."""
 
@@ -53,15 +67,22 @@ class ShardService(Protocol):
         """Serve ``shard`` while the context is open.
 
         Entered when the shard is ours and before its worker takes tasks, so entering must not wait for the cluster;
-        left when its worker has ended, by cancellation if the shard was lost. A failure inside makes this process give
-        its shards up and begin anew with back-off.
+        left when its worker has ended, by cancellation if the shard was lost. Whatever goes on beside the body runs
+        behind the border (`windlass.worker.border`): nothing of it ends the body.
         """
         ...
 
 
-def services(adapters: Adapters, client: Client, settings: Settings, keyring: Keyring) -> Sequence[ShardService]:
+def services(adapters: Adapters, client: Client, settings: Settings, beside: Beside) -> Sequence[ShardService]:
     """Make the services of this process."""
-    del keyring
     # It tells lifecycles that run, and starts none: the number of shards does not matter.
     lifecycles = PackageLifecycles(client, installation=settings.installation)
-    return (DriftService(kube=adapters.drift, targets=adapters.targets, helm=adapters.helm, lifecycles=lifecycles),)
+    drift = DriftService(
+        kube=adapters.drift,
+        targets=adapters.targets,
+        helm=adapters.helm,
+        lifecycles=lifecycles,
+        border=beside.border,
+        quarantine=beside.quarantine,
+    )
+    return (drift,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,15 @@ from windlass.adapters.packages.transport import FetchLimits
 from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
+from windlass.worker.rates import Rates
 
 DEFAULT_SHARDS: Final = 8
 """Shards of a new installation: one process serves them without a difference, up to eight share them."""
+
+WORKFLOW_CACHE: Final = 400
+"""Lifecycles that a process keeps in memory. Each one takes about 0.3 MB (`make bench ONLY=idle_1000`), so this is
+about 120 MB of the 1 GiB that ``deploy/`` grants a worker. Any other lifecycle is rebuilt from its history when
+something happens to it, which takes tens of milliseconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +43,12 @@ class Settings:
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
         workflow_tasks: workflow tasks at a time.
+        workflow_cache: lifecycles kept in memory by the whole process; see `cache_share`.
+        rates: how fast each client of the API server may send requests.
         metrics_address: ``HOST:PORT`` of metrics and health; port 0 takes a free one.
         packages: what a package may at most be.
         fetch: what a package repository may take.
+        accept_plain_payloads: whether what is not encoded is accepted from Temporal.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -56,7 +66,19 @@ class Settings:
     helm_children: int = 4
     activities: int = 100
     workflow_tasks: int = 10
+    workflow_cache: int = WORKFLOW_CACHE
+    rates: Rates = field(default_factory=Rates)
     metrics_address: str = "127.0.0.1:0"
     packages: PackageLimits = field(default_factory=PackageLimits)
     fetch: FetchLimits = field(default_factory=FetchLimits)
+    accept_plain_payloads: bool = False
     resync: float = 600.0
+
+    def cache_share(self, shards: int) -> int:
+        """Return how many lifecycles each of ``shards`` task queues may keep in memory; at least 1.
+
+        The SDK fixes the size of a worker's cache when the worker is made, and a process may have to serve every shard
+        of the installation. So each shard gets an equal part of the bound, and a process that serves only some shards
+        uses only their part of it.
+        """
+        return max(1, math.ceil(self.workflow_cache / shards))

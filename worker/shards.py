@@ -19,6 +19,7 @@ from windlass.adapters.kube.shard_table import ShardTable, Table
 from windlass.domain.ids import member_of
 from windlass.domain.shards import assign
 from windlass.worker.metrics import Metrics
+from windlass.worker.waiting import explained
 
 LOOK_AGAIN: Final = 1.0
 """Seconds until a take-over that did not succeed is tried again."""
@@ -192,7 +193,8 @@ class ShardKeeper:
         for one in served:
             one.notice.stop.set()
         if served:
-            await asyncio.wait([one.task for one in served])
+            async with explained("all shards to end"):
+                await asyncio.wait([one.task for one in served])
         for _ in range(3):  # others write too
             table = self._table.current
             mine = [shard for shard, owner in table.owners.items() if owner == self._term] if table else []

@@ -11,7 +11,8 @@ import structlog
 
 from windlass.contracts.objects import SeenStatus
 from windlass.domain.backoff import delay
-from windlass.domain.errors import Category, WindlassError
+from windlass.domain.errors import Category
+from windlass.domain.faults import text_of
 from windlass.domain.ids import PackageKey
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.metrics import Metrics
@@ -82,10 +83,10 @@ class SignalQueue:
                 self._failures = 0
                 self._metrics.signals.labels("sent").inc()
                 self._metrics.signal_delay.observe(time.monotonic() - since)
-            except WindlassError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others' signals go on
                 self._metrics.signals.labels("failed").inc()
                 self._since.setdefault(key, since)
-                _log.warning("signal not taken", package=key.package_id, reason=error.reason.value, error=str(error))
+                _log.warning("signal not taken", package=key.package_id, error=text_of(error))
                 if self._again_at <= loop.time():  # one failure for all who tried at the same time
                     self._failures += 1
                     pause = min(delay(Category.TRANSIENT, self._failures, chance=0.5), AWAY_CAP)

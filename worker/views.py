@@ -14,7 +14,7 @@ from windlass.domain.bindings import Change, KubernetesBinding, Selection
 from windlass.domain.errors import PermanentError, WindlassError
 from windlass.domain.hook_events import Entry, changed, differences, entry_of, gone_entry, sorted_entries
 from windlass.ports.jq import Jq
-from windlass.worker.informers import Delta
+from windlass.worker.informers import Delta, Spawn
 
 _log = structlog.stdlib.get_logger(__name__)
 
@@ -55,9 +55,10 @@ class View:
         jq: runs its filter.
         teller: takes the news.
         restored: how far the hook had been told before a restart; None for a binding that is new.
+        spawn: runs what goes on beside.
     """
 
-    def __init__(self, bound: Bound, jq: Jq, teller: Teller, restored: BindingRecord | None) -> None:
+    def __init__(self, bound: Bound, jq: Jq, teller: Teller, restored: BindingRecord | None, spawn: Spawn) -> None:
         self.bound = bound
         self._jq = jq
         self._teller = teller
@@ -75,7 +76,7 @@ class View:
         self.synchronized = self._resumed or not bound.binding.on_synchronization
         self._live = False
         self._ready = False
-        self._task = asyncio.create_task(self._work())
+        self._task = spawn("filter", self._work)
 
     # -- what it follows -----------------------------------------------------------------------------------------------
 
@@ -156,7 +157,12 @@ class View:
         while True:
             news = await self._news.get()
             if isinstance(news, Delta):
-                await self._take(news)
+                try:
+                    await self._take(news)
+                except Exception:
+                    # Left out, as when its filter fails: tried again it would keep what comes after it waiting.
+                    self._failed.add(news.key)
+                    raise
                 continue
             if news is not None:
                 self._incomplete.discard(news)

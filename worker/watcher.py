@@ -8,8 +8,7 @@ so that a lost Temporal is rebuilt.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -27,17 +26,19 @@ from windlass.domain.ids import (
     Kind,
     PackageKey,
     package_of,
-    package_workflow_id,
 )
-from windlass.domain.target import Account
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
+from windlass.worker.border import Border
 from windlass.worker.metrics import Metrics
+from windlass.worker.pacing import paced
+from windlass.worker.picture import Picture, slim
 from windlass.worker.reference_watches import Followed, ReferenceWatches
 from windlass.worker.signals import SignalQueue
 
 PATROL: Final = 15.0
-"""Seconds between two looks for lifecycles that should run and do not: one listing of ids in Temporal's visibility."""
+"""Seconds between two looks for lifecycles that should run and do not: Temporal's visibility counts the running ones,
+and lists them if their number is not that of the packages."""
 
 GONE_GRACE: Final = 1.0
 """Seconds until a lifecycle is told that its object is gone. Most know, since they released it: a signal that meets the
@@ -49,31 +50,6 @@ PATROL_AGAIN: Final = 2.0
 _log = structlog.stdlib.get_logger(__name__)
 
 
-@dataclass
-class _Picture:
-    """What the watcher knows of the cluster."""
-
-    packages: dict[PackageKey, PackageObject] = field(default_factory=dict[PackageKey, PackageObject])
-    repositories: dict[str, Object] = field(default_factory=dict[str, Object])
-    contents: dict[tuple[Account, ObjectRef], Object | None] = field(
-        default_factory=dict[tuple[Account, ObjectRef], Object | None]
-    )
-
-    def users_of(self, ref: ObjectRef) -> Iterator[PackageKey]:
-        """Yield the packages whose settings come from this ConfigMap or Secret."""
-        for key, package in self.packages.items():
-            if key.home == ref.namespace and any(
-                (entry.kind, entry.name) == (ref.kind, ref.name) for entry in package.spec.values_from
-            ):
-                yield key
-
-    def users_of_repository(self, name: str) -> Iterator[PackageKey]:
-        """Yield the packages that come from this repository."""
-        for key, package in self.packages.items():
-            if package.spec.package.repository == name:
-                yield key
-
-
 class Watcher:
     """Runs until cancelled.
 
@@ -83,9 +59,9 @@ class Watcher:
         lifecycles: takes the signals.
         installation: the installation id.
         digest_key: keys the digests that status holds.
-        resync: seconds between full comparisons.
-        jitter: draws a factor around 1 for the next resync.
+        resync: draws the seconds until the next full comparison.
         metrics: of this process.
+        border: keeps a fault in one package from the others.
     """
 
     def __init__(
@@ -96,36 +72,44 @@ class Watcher:
         lifecycles: PackageLifecycles,
         installation: str,
         digest_key: bytes,
-        resync: float,
-        jitter: Callable[[], float],
+        resync: Callable[[], float],
         metrics: Metrics,
+        border: Border,
     ) -> None:
+        self._border = border
         self._kube = kube
         self._references = references
         self._lifecycles = lifecycles
         self._installation = installation
         self._digest_key = digest_key
         self._resync = resync
-        self._jitter = jitter
-        self._picture = _Picture()
+        self._picture = Picture()
         self._signals = SignalQueue(lifecycles, metrics)
         self._listed = asyncio.Event()
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
-        self._group = asyncio.TaskGroup()
+        self._ends: set[asyncio.Task[None]] = set()
         self._watches = ReferenceWatches(
-            references, self._group, on_changed=self._reference_changed, on_listed=self._references_listed
+            references, border, on_changed=self._reference_changed, on_listed=self._references_listed
         )
 
     async def run(self) -> None:
         """Watch and signal until cancelled."""
-        async with self._group as group:
-            group.create_task(self._signals.run())
-            group.create_task(self._watch_repositories())
-            for kind in Kind:
-                group.create_task(self._watch_packages(kind))
-            group.create_task(self._compare_again())
-            group.create_task(self._patrol())
+        parts: list[Callable[[], Awaitable[None]]] = [
+            self._signals.run,
+            self._watch_repositories,
+            *(partial(self._watch_packages, kind) for kind in Kind),
+            self._compare_again,
+            self._patrol,
+        ]
+        tasks = [self._border.spawn_shared("watcher", part) for part in parts]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in (*tasks, *self._ends):
+                task.cancel()
+            await asyncio.gather(*tasks, *self._ends, return_exceptions=True)
+            await self._watches.close()
 
     @property
     def missing(self) -> str:
@@ -175,20 +159,18 @@ class Watcher:
                     self._picture.repositories[name] = event.object
             self._listed.set()
             for name in sorted(names):
-                for key in list(self._picture.users_of_repository(name)):
+                async for key in paced(self._picture.users_of_repository(name)):
                     await self._compare(key)
 
     async def _reference_changed(self, ref: ObjectRef) -> None:
-        for known in [one for one in self._picture.contents if one[1] == ref]:
-            del self._picture.contents[known]
-        for key in list(self._picture.users_of(ref)):
+        self._picture.drop_content(ref)
+        async for key in paced(self._picture.users_of(ref)):
             await self._compare(key)
 
     async def _references_listed(self, followed: Followed) -> None:
         account, kind = followed
-        for known in [one for one in self._picture.contents if one[0] == account and one[1].kind == kind]:
-            if known in self._picture.contents:
-                await self._reference_changed(known[1])
+        for ref in self._picture.contents(kind, account.namespace):
+            await self._reference_changed(ref)
 
     async def _stream(self, kind: str, *, api_version: str = API_VERSION, **selection: Any) -> AsyncIterator[Any]:
         def told(error: WindlassError) -> None:
@@ -201,22 +183,23 @@ class Watcher:
 
     async def _take_list(self, kind: Kind, items: list[Object]) -> None:
         await self._listed.wait()  # digests hold the repositories' specs: without their list all would look changed
-        found = [package for item in items if (package := _package(kind, item)) is not None]
-        listed = {
-            package.key(self._installation): package for package in found if package.installation == self._installation
-        }
+        listed: dict[PackageKey, PackageObject] = {}
+        async for item in paced(items):
+            package = _package(kind, item)
+            if package is not None and package.installation == self._installation:
+                listed[package.key(self._installation)] = package
         gone = {key for key in self._picture.packages.keys() - listed.keys() if key.kind is kind}
         for key in sorted(gone, key=lambda key: key.package_id):
             self._gone(key, self._picture.packages[key])
-        for key, package in listed.items():
-            self._remember(key, package)
+        async for key in paced(listed):
+            self._remember(key, listed[key])
         self._known.add(kind)
         self._looked.set()
         await self._compare_all(kind)
 
     async def _compare_again(self) -> None:
         while True:
-            await asyncio.sleep(self._resync * self._jitter())
+            await asyncio.sleep(self._resync())
             self._signals.forget()
             self._watches.keep(one for package in self._picture.packages.values() for one in self._followed(package))
             await self._compare_all(*Kind)
@@ -226,20 +209,35 @@ class Watcher:
         await self._looked.wait()
         orphans: set[PackageKey] = set()
         while True:
-            running = await self._running()
+            running = None
+            if not orphans and await self._as_many_as_packages():
+                pause = PATROL
+            else:
+                running = await self._running()
+                pause = PATROL_AGAIN if running is None else PATROL
             if running is not None:
-                for key in list(self._picture.packages):
-                    if package_workflow_id(key) not in running:
-                        await self._compare(key, absent=True)
+                async for key in paced(self._picture.not_among(running)):
+                    await self._compare(key, absent=True)
                 before, orphans = orphans, self._orphans(running)
                 for key in sorted(before & orphans, key=lambda key: key.package_id):
                     await self._tell_gone(key)
-            await asyncio.sleep(PATROL_AGAIN if running is None else PATROL)
+            await asyncio.sleep(pause)
+
+    async def _as_many_as_packages(self) -> bool:
+        """Say whether as many lifecycles run as there are packages; False if Temporal does not answer.
+
+        A list of thousands of ids takes a hundred times as long. That one is missing and another one runs without its
+        object at the same time is noticed by the next full comparison.
+        """
+        try:
+            return await self._lifecycles.count() == len(self._picture.packages)
+        except WindlassError:
+            return False  # the listing that follows says why
 
     def _orphans(self, running: set[str]) -> set[PackageKey]:
         """Return the packages whose lifecycle runs though their object is gone; nobody was there to tell them."""
-        keys = {package_of(self._installation, id_) for id_ in running}
-        return {key for key in keys if key and key.kind in self._known and key not in self._picture.packages}
+        keys = {package_of(self._installation, id_) for id_ in self._picture.unknown(running)}
+        return {key for key in keys if key and key.kind in self._known}
 
     async def _running(self) -> set[str] | None:
         """Return the ids of the running lifecycles, None if Temporal does not tell."""
@@ -251,16 +249,26 @@ class Watcher:
 
     async def _compare_all(self, *kinds: Kind) -> None:
         running = await self._running()
+        absent = set[PackageKey]() if running is None else set(self._picture.not_among(running))
         signalled = 0
         keys = [key for key in self._picture.packages if key.kind in kinds]
-        for key in keys:
-            absent = running is not None and package_workflow_id(key) not in running
-            signalled += await self._compare(key, absent=absent)
+        async for key in paced(keys):
+            signalled += await self._compare(key, absent=key in absent)
         if keys:
             _log.info("compared", kinds=[kind.value for kind in kinds], packages=len(keys), signalled=signalled)
 
     async def _compare(self, key: PackageKey, *, absent: bool = False) -> bool:
         """Signal the package if what it says differs from what was seen; return whether it was signalled."""
+        signalled = False
+
+        async def compare() -> None:
+            nonlocal signalled
+            signalled = await self._compared(key, absent=absent)
+
+        await self._border.once(key, "watch", compare)
+        return signalled
+
+    async def _compared(self, key: PackageKey, *, absent: bool) -> bool:
         package = self._picture.packages.get(key)
         if package is None:
             return False
@@ -283,18 +291,22 @@ class Watcher:
         return self._picture.repositories.get(ref.name)
 
     async def _referenced(self, package: PackageObject, ref: ObjectRef) -> Object | None:
-        known = (self._references.placement(package).target.account, ref)
-        if known not in self._picture.contents:
-            self._picture.contents[known] = await self._references.get(package, ref)
-        return self._picture.contents[known]
+        account = self._references.placement(package).target.account
+        if self._picture.has_content(account, ref):
+            return self._picture.content(account, ref)
+        found = await self._references.get(package, ref)
+        self._picture.keep_content(account, ref, found)
+        return found
 
     def _gone(self, key: PackageKey, package: PackageObject) -> None:
         """Tell a lifecycle that still runs; an object that is gone never starts one."""
-        known = self._picture.packages.pop(key, None) or package
+        known = self._picture.pop(key) or package
         self._signals.drop(key)
         # Who took the finalizer off: the lifecycle, which ends by itself, or somebody by hand before the deletion?
         if FINALIZER in package.metadata.finalizers or known.metadata.deletion_timestamp is None:
-            self._group.create_task(self._tell_gone(key))
+            task = self._border.spawn(key, "gone", partial(self._tell_gone, key))
+            self._ends.add(task)
+            task.add_done_callback(self._ends.discard)
 
     async def _tell_gone(self, key: PackageKey) -> None:
         await asyncio.sleep(GONE_GRACE)
@@ -304,7 +316,7 @@ class Watcher:
             _log.warning("removal not signalled", package=key.package_id, error=str(error))
 
     def _remember(self, key: PackageKey, package: PackageObject) -> None:
-        self._picture.packages[key] = package
+        self._picture.put(key, package)
         self._watches.follow(self._followed(package))
 
     def _followed(self, package: PackageObject) -> set[Followed]:
@@ -320,7 +332,7 @@ class Watcher:
 
 def _package(kind: Kind, obj: Object) -> PackageObject | None:
     try:
-        return parse_package(kind, obj)
+        return parse_package(kind, slim(obj))
     except ValueError:
         # The API server admits only what the schema allows; an object from before a schema change is left alone.
         _log.warning("object not understood", kind=kind.value, name=obj.get("metadata", {}).get("name"))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 from uuid import uuid4
 
@@ -21,6 +22,7 @@ from windlass.domain.package import Hook
 from windlass.ports.jq import Jq
 from windlass.ports.kube import ListWatch, ResourceInfo
 from windlass.ports.watches import BeginAhead, EventRun
+from windlass.worker.border import Border
 from windlass.worker.informers import Delta, Informers
 from windlass.worker.views import Bound, View
 
@@ -61,17 +63,27 @@ class OpenWatch:
         jq: runs filters.
         ring: sends a signal.
         namespace: of the package's target.
+        border: keeps what fails from everybody else.
     """
 
     def __init__(
-        self, key: PackageKey, watched: WatchedRecord, *, kube: ListWatch, jq: Jq, ring: Ring, namespace: str
+        self,
+        key: PackageKey,
+        watched: WatchedRecord,
+        *,
+        kube: ListWatch,
+        jq: Jq,
+        ring: Ring,
+        namespace: str,
+        border: Border,
     ) -> None:
         self._namespace = namespace
+        spawn = partial(border.spawn, key)
         self.digest = watched.digest
         self._key = key
         self._ring = ring
         self._hooks = {hook.path: hook for hook in watched.hooks}
-        self._informers = Informers(kube)
+        self._informers = Informers(kube, spawn)
         self._sequence = 0
         self._quiet = True
         self._held = 0.0
@@ -82,7 +94,7 @@ class OpenWatch:
             for index, binding in enumerate(hook.kubernetes):
                 bound = Bound(id=binding_id(hook.path, index), hook=hook.path, binding=binding)
                 self._boxes.setdefault(binding.queue, _Box())
-                self._views[bound.id] = View(bound, jq, self, watched.bindings.get(bound.id))
+                self._views[bound.id] = View(bound, jq, self, watched.bindings.get(bound.id), spawn)
 
     # -- opening and closing -------------------------------------------------------------------------------------------
 

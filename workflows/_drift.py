@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.lifecycle import DriftState, LifecycleState, ReleaseDrifted
     from windlass.contracts.steps import DriftResult, Performed
     from windlass.domain import conditions as cond
+    from windlass.domain.deadlines import compares
     from windlass.domain.drift import DIFFERENCES_KEPT, RELEASE_KIND, WINDOW, Change, Difference, Mode, held, remembered
     from windlass.domain.lifecycle import Next, Run, Scope, Step
 
@@ -42,6 +43,8 @@ def taken_in(state: LifecycleState, now: float) -> LifecycleState:
         return state
     if _given_up(state):
         return _with(state, told=(), due=False, again_at=0.0)
+    if not drift.due and not may_compare(state):
+        return state  # when what holds the lifecycle is over, it is compared at once
     if not state.progress.run.complete:
         return state
     if drift.due and (state.release is None or state.release.revision != drift.revision):
@@ -58,6 +61,11 @@ def taken_in(state: LifecycleState, now: float) -> LifecycleState:
     state = _with(state, corrections=remembered(drift.corrections, [one.field for one in lost], now))
     run = Run(trigger=Scope.RUN, verify=True)
     return state.model_copy(update={"progress": replace(state.progress, run=run)})
+
+
+def may_compare(state: LifecycleState) -> bool:
+    """Say whether a comparison that is due would be done now."""
+    return compares(state.desired, state.progress, state.control, paused=state.paused)
 
 
 def folded(state: LifecycleState, step: Next, performed: Performed, now: float) -> LifecycleState:

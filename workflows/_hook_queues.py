@@ -97,7 +97,7 @@ class HookQueues:
         """Try what failed again now; return what that is."""
         failed = [queue for queue in self._host.read().hook_queues if queue.failure is not None]
         for queue in failed:
-            self._put(queue.model_copy(update={"failure": moves.due_now(queue.failure)}))
+            self._put(queue.model_copy(update={"failure": moves.due_now(queue.failure), "held": False}))
         return [queue.failure.step for queue in failed if queue.failure is not None]
 
     # -- what makes them stop ------------------------------------------------------------------------------------------
@@ -166,13 +166,13 @@ class HookQueues:
         """Wait until a run may be begun and a back-off is over."""
 
         def free() -> bool:
-            failure = self._queue(name).failure
-            rested = failure is None or failure.next_try <= workflow.time()
+            queue = self._queue(name)
+            rested = not queue.held and queue.next_try <= workflow.time()
             return self._stopping or (rested and self._host.may_start())
 
         while not free():
-            failure = self._queue(name).failure
-            left = failure.next_try - workflow.time() if failure is not None else 0.0
+            queue = self._queue(name)
+            left = queue.next_try - workflow.time() if not queue.held else 0.0
             with contextlib.suppress(TimeoutError):
                 rest = timedelta(seconds=left) if left > 0 else None
                 await workflow.wait_condition(free, timeout=rest, timeout_summary=f"back-off of queue {name}")
@@ -189,7 +189,7 @@ class HookQueues:
             result = await _run_events(self._request(name, run_id), brief=brief)
         except (FailureError, asyncio.CancelledError) as error:
             self._put(self._queue(name).model_copy(update={"due": True}))
-            if is_cancelled_exception(error):
+            if is_cancelled_exception(error) and self._stopping:
                 self._put(self._queue(name).model_copy(update={"run": ""}))
                 raise
             state = moves.events_failed(
@@ -206,7 +206,7 @@ class HookQueues:
         queue = self._queue(name)
         self.news = self.news or queue.failure is not None
         due = queue.due or result.more
-        self._put(queue.model_copy(update={"due": due, "run": "", "failure": None}))
+        self._put(queue.model_copy(update={"due": due, "run": "", "failure": None, "interruptions": None}))
         self._host.take_over(moves.events_ran(self._host.read(), name, result, workflow.time()))
 
     def _request(self, name: str, run_id: str) -> EventsRequest:

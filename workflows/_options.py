@@ -31,10 +31,13 @@ MAX_HOOK: Final = timedelta(hours=24)
 
 
 class LocalOptions(TypedDict):
-    """Options of a local activity."""
+    """Options of a local activity.
+
+    There is no start-to-close time-out: the SDK's core (1.35) keeps its timer when an attempt is tried again, and
+    panics if the worker has ended when the timer fires.
+    """
 
     schedule_to_close_timeout: timedelta
-    start_to_close_timeout: timedelta
     retry_policy: RetryPolicy
     cancellation_type: NotRequired[ActivityCancellationType]
 
@@ -66,23 +69,31 @@ _ONCE = RetryPolicy(maximum_attempts=1)  # every failure comes back: the workflo
 QUICK: Final[LocalOptions] = {
     # Idempotent work of a few requests; blips are retried here, the rest comes back to the workflow.
     "schedule_to_close_timeout": timedelta(seconds=10),
-    "start_to_close_timeout": timedelta(seconds=8),
     "retry_policy": _BLIPS,
 }
 
-LOADING: Final[LocalOptions] = {
+OPENED: Final[LocalOptions] = {
+    # It stays for a tenth of a second, over content that its worker has opened, and leaves the rest to OPENING.
+    "schedule_to_close_timeout": timedelta(seconds=10),
+    "retry_policy": _BLIPS,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
+OPENING: Final[RemoteOptions] = {
     # Reading a package takes milliseconds, asking its hooks for their bindings as long as they take (10 s each, side
     # by side); content that this worker lacks is fetched first.
-    "schedule_to_close_timeout": timedelta(minutes=5),
-    "start_to_close_timeout": timedelta(minutes=5),
-    "retry_policy": _BLIPS,
+    "start_to_close_timeout": timedelta(minutes=30),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
-WATCHING: Final[LocalOptions] = {
+WATCHING: Final[RemoteOptions] = {
     # The first lists of what hooks follow; the worker gives up after 20 s.
-    "schedule_to_close_timeout": timedelta(seconds=60),
-    "start_to_close_timeout": timedelta(seconds=30),
-    "retry_policy": _BLIPS,
+    "start_to_close_timeout": timedelta(seconds=60),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
 DOWNLOAD: Final[RemoteOptions] = {
@@ -124,7 +135,6 @@ DRIFT_CHECK: Final[RemoteOptions] = {
 HOOK_BEGIN: Final[LocalOptions] = {
     # It stays for a tenth of a second and leaves the rest to HOOK_RUN.
     "schedule_to_close_timeout": timedelta(seconds=10),
-    "start_to_close_timeout": timedelta(seconds=10),
     "retry_policy": _ONCE,
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }

@@ -83,7 +83,7 @@ def resume(state: LifecycleState, order: ResumeOrder, now: float) -> Answered:
     """Go on: drop the pause, the hold after a cancellation, or the breakpoint that holds now; or all of them."""
     control = state.control
     held, here = control.held, decided(state)
-    failed = held is not None and held.cause is Cause.FAILED
+    failed = held is not None and held.cause is not Cause.CANCELLED
     if order.everything and (state.paused or control.breakpoints or (held is not None and not failed)):
         control = replace(control, breakpoints=(), held=held if failed else None)
         message = "going on, without breakpoints"
@@ -97,6 +97,8 @@ def resume(state: LifecycleState, order: ResumeOrder, now: float) -> Answered:
         control = replace(control, breakpoints=tuple(one for one in control.breakpoints if one is not reached))
         message = f"going on with {here.blocked}"
     elif held is not None:
+        if held.cause is Cause.WORKER_LOST:
+            return _refused(state, f"{held.step} lost its worker and is held: order retry")
         return _refused(state, f"{held.step} failed and is held: order retry, rollback or skip")
     elif control.breakpoints:
         names = ", ".join(step.value for step in control.breakpoints)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Protocol
+
 from temporalio import workflow
+from temporalio.types import MethodAsyncSingleParam
 
 from windlass.workflows._options import (
     DOWNLOAD,
     DRIFT_CHECK,
     HELM_CHANGE,
     HOOK_RUN,
-    LOADING,
+    OPENED,
+    OPENING,
     PLACING,
     QUICK,
     WATCHING,
@@ -56,13 +61,27 @@ REMOTE = frozenset(
         Step.DOWNLOAD,
         Step.RESOLVE,
         Step.PLACE,
+        Step.WATCH,
         Step.CHECK_DRIFT,
         Step.UPGRADE_RELEASE,
         Step.UNINSTALL_RELEASE,
         *BINDING_OF,
     }
 )
-"""Steps that may take long: heartbeats, cancellation, and a status write when they do take long."""
+"""Steps that are remote activities: heartbeats, cancellation, and a status write when they take long."""
+
+
+OPENING_STEPS = frozenset({Step.INSTALL, Step.LOAD})
+"""Steps that open a package if the download has not."""
+
+
+class Pending(Protocol):
+    """An answer that may only say that the remote activity is to be called."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is that."""
+        ...
 
 
 def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None, *, placed: bool) -> Performed | None:
@@ -80,8 +99,11 @@ def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None, *, pla
     return None
 
 
-async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Performed:
-    """Run the activity of ``step``; activity failures pass through."""
+async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
+    """Run the activity of ``step``; activity failures pass through.
+
+    ``went_remote`` is called when a step that may be done in a local activity takes a remote one.
+    """
     desired, progress = state.wanted, state.progress
     match step.step:
         case Step.ADD_FINALIZER:
@@ -93,9 +115,13 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return await _download(key, state)
         case Step.INSTALL:
             request = InstallRequest(
-                key=key, uid=progress.owner, artifact=_known(progress.artifact), record=state.record
+                key=key,
+                uid=progress.owner,
+                artifact=_known(progress.artifact),
+                record=state.record,
+                open=_may_open(state),
             )
-            installed = await workflow.execute_local_activity_method(PackageActivities.install, request, **LOADING)
+            installed = await _local_first(PackageActivities.install, request, went_remote)
             return Performed(record=installed.record)
         case Step.PLACE:
             place = PlaceRequest(key=key, uid=progress.owner, placement=None if desired.refused else desired.placement)
@@ -108,12 +134,10 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(record=state.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
-            loaded = await workflow.execute_local_activity_method(
-                PackageActivities.load, LoadRequest(key=key, artifact=content), **LOADING
-            )
+            loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content), went_remote)
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
-            return await _apply_settings(key, state)
+            return await _apply_settings(key, state, went_remote)
         case Step.WATCH:
             return await _watch(key, state)
         case Step.UNWATCH:
@@ -154,13 +178,28 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState) -> Perform
             return Performed(record=state.record)
 
 
+async def _local_first[Asked, Answer: Pending](
+    method: MethodAsyncSingleParam[Any, Asked, Answer], request: Asked, went_remote: Callable[[], None]
+) -> Answer:
+    """Run an activity that is a local one over content that its worker has opened, else a remote one."""
+    begun = await workflow.execute_local_activity_method(method, request, **OPENED)
+    if not begun.pending:
+        return begun
+    went_remote()
+    return await workflow.execute_activity_method(method, request, **OPENING)
+
+
+def _may_open(state: LifecycleState) -> bool:
+    """Say whether a package may be opened by the steps before it is loaded: nobody has set a breakpoint there."""
+    return not state.paused and OPENING_STEPS.isdisjoint(state.control.breakpoints)
+
+
 async def _download(key: PackageKey, state: LifecycleState) -> Performed:
     source = state.desired.source
     if source is None:
         raise ValueError("an object that exists names a version")  # a bug: the task fails and is seen
-    found = await workflow.execute_activity_method(
-        PackageActivities.download, DownloadRequest(key=key, source=source), summary=str(source), **DOWNLOAD
-    )
+    request = DownloadRequest(key=key, source=source, open=_may_open(state))
+    found = await workflow.execute_activity_method(PackageActivities.download, request, summary=str(source), **DOWNLOAD)
     return _downloaded(found.artifact, state)
 
 
@@ -172,7 +211,7 @@ def _downloaded(artifact: Artifact, state: LifecycleState) -> Performed:
     )
 
 
-async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
+async def _apply_settings(key: PackageKey, state: LifecycleState, went_remote: Callable[[], None]) -> Performed:
     target = state.control.target
     request = SettingsRequest(
         key=key,
@@ -184,7 +223,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState) -> Performed:
         keep=tuple(good.mark for good in state.control.good),
         placement=state.progress.placed,
     )
-    applied = await workflow.execute_local_activity_method(SettingsActivities.apply_settings, request, **LOADING)
+    applied = await _local_first(SettingsActivities.apply_settings, request, went_remote)
     return Performed(
         result=Result(settings=applied.settings, values=applied.values, disabled=applied.disabled),
         record=applied.record,
@@ -202,7 +241,7 @@ async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         placement=state.progress.placed,
     )
-    begun = await workflow.execute_local_activity_method(EventHookActivities.watch, request, **WATCHING)
+    begun = await workflow.execute_activity_method(EventHookActivities.watch, request, **WATCHING)
     return Performed(result=Result(unsynchronized=begun.unsynchronized), record=begun.record, queues=begun.queues)
 
 

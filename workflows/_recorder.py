@@ -61,6 +61,7 @@ class Recorder:
         status = package_status(state, step, where)
         digest = status_digest(status)
         if digest == state.written and not state.notes:
+            self._failures = 0  # what was owed is what stands there
             return state
         notes = (*state.unrecorded, *state.notes)[-NOTES_KEPT:]
         request = StatusRequest(key=self._key, uid=state.desired.uid, status=status, notes=notes)
@@ -73,7 +74,8 @@ class Recorder:
             self.retry_at = now + delay(Category.TRANSIENT, self._failures, chance=workflow.random().random())
             details = failure_of(error)
             workflow.logger.warning("status not written", extra={"error": details.message, "hint": details.hint})
-            return state
+            # It may have been written all the same: whatever comes next differs from what is known to stand there.
+            return state.model_copy(update={"written": ""})
         self._failures = 0
         return state.model_copy(update={"written": digest, "notes": (), "unrecorded": result.unrecorded})
 

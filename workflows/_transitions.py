@@ -13,16 +13,16 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order
+    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order, Quarantined
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
-    from windlass.contracts.status import with_ready
+    from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain import conditions as cond
-    from windlass.domain import policy
+    from windlass.domain import losses, policy
     from windlass.domain.backoff import delay
     from windlass.domain.changes import Event, classify
     from windlass.domain.effects import on_done, on_skip
-    from windlass.domain.errors import Category, Reason
+    from windlass.domain.errors import Actor, Category, Reason
     from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.transitions import Result, begin_removal, done
@@ -35,6 +35,9 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
+
+SOURCES_KEPT = 4
+"""Kinds of processes that can say that a part is broken: worker, watcher and two pools."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -83,6 +86,7 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "seen": found.seen,
             "control": control,
             "failure": failure,
+            "interruptions": state.interruptions if event is Event.NONE else None,
             "progress": begin_removal(found.desired, before.progress),
             # What runs after a change is another run, even of the same hook.
             "hook_run": before.hook_run if event is Event.NONE else "",
@@ -120,6 +124,30 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     )
 
 
+def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
+    """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
+    others = tuple(one for one in state.quarantine if one.source != message.source)
+    reported = sorted((*others, *([message] if message.parts else [])), key=lambda one: one.source)[:SOURCES_KEPT]
+    state = state.model_copy(update={"quarantine": tuple(reported)})
+    parts = [part for one in reported for part in one.parts]
+    before = cond.find(state.conditions, cond.Type.QUARANTINED)
+    if not parts:
+        if before.status is not cond.Status.TRUE:
+            return state
+        state = changed(state, (cond.false(cond.Type.QUARANTINED, "Working"),), now)
+        return noted(state, "QuarantineEnded", "all parts work again", now)
+    text = "; ".join(f"{part.part}: {part.cause}" for part in parts)
+    change = cond.Change(
+        type=cond.Type.QUARANTINED,
+        status=cond.Status.TRUE,
+        reason="PartFailed",
+        message=f"{text}; tried again with back-off"[:MESSAGE_CAP],
+    )
+    if (before.status, before.message) == (change.status, change.message):
+        return state
+    return noted(changed(state, (change,), now), "Quarantined", change.message, now, warning=True)
+
+
 def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
     # The object that was taken over from an earlier workflow was replaced before this one adopted it: what people said
     # of it, and what its runs have shown, is not true of the next. What lies in the cluster and on disk stays known.
@@ -131,10 +159,12 @@ def _fresh(now: float) -> dict[str, object]:
     return {
         "conditions": cond.initial(now),
         "failure": None,
+        "interruptions": None,
         "paused": False,
         "orders": (),
         "control": Control(),
         "unrecorded": (),
+        "quarantine": (),
     }
 
 
@@ -150,6 +180,7 @@ def folded(
     state = state.model_copy(update={"progress": progress, "record": performed.record, "hook_run": ""})
     if performed.release is not None:
         state = state.model_copy(update={"release": performed.release})
+    state = state.model_copy(update={"interruptions": None})
     if state.failure is not None and state.failure.step == step.label:
         state = state.model_copy(update={"failure": None})
     state, look_again = _after(state, step, started, performed, now)
@@ -259,20 +290,52 @@ def failed(
     previous = state.failure
     again = previous is not None and previous.step == label
     failure = _failure(previous, label, details, now, chance=chance)
-    count = failure.attempt
     category = _category(details)
     against = step is not None and policy.counts(step.step, details.reason, category)
     strikes = (previous.strikes if previous and again else 0) + int(against)
     failure = failure.model_copy(update={"strikes": strikes})
     state = state.model_copy(update={"failure": failure})
     if step is not None:
+        state = state.model_copy(update={"interruptions": None})
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
         state = _unlearned(state, step, details.reason)
-    if count == 1 or (previous and previous.reason != failure.reason):
+    if previous is None or not again or previous.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     if step is None or not against:
         return state
     return _judged(state, step, failure, now, permanent=category is Category.PERMANENT)
+
+
+def interrupted(
+    state: LifecycleState, label: str, details: FailureDetails, now: float, *, chance: float
+) -> LifecycleState:
+    """Return ``state`` after a step ended without an outcome: it is tried again, or held after too many lost workers.
+
+    ``chance`` in [0, 1) spreads the tries.
+    """
+    lost = details.reason is Reason.WORKER_LOST
+    found = losses.interrupted(state.interruptions, label, lost=lost, now=now, chance=chance)
+    held = losses.hold(found, now)
+    if held is None:
+        return state.model_copy(update={"interruptions": found})
+    failure = _lost_worker(found, held.message, now)
+    control = replace(state.control, held=held)
+    state = state.model_copy(update={"interruptions": None, "failure": failure, "control": control})
+    condition = CONDITION_OF.get(policy.step_of(label))
+    state = changed(state, cond.of_failure(condition, Reason.WORKER_LOST, held.message), now)
+    return noted(state, Reason.WORKER_LOST.value, held.message, now, warning=True)
+
+
+def _lost_worker(found: losses.Interruptions, message: str, now: float) -> Failure:
+    return Failure(
+        step=found.step,
+        reason=Reason.WORKER_LOST.value,
+        message=message,
+        hint=losses.HINT,
+        actor=Actor.ADMIN.value,
+        attempt=found.lost,
+        at=now,
+    )
 
 
 def _judged(state: LifecycleState, step: Next, failure: Failure, now: float, *, permanent: bool) -> LifecycleState:
@@ -301,14 +364,36 @@ def events_failed(
     """Return ``state`` with the failure of a run of a hook queue, which holds up this queue and no other."""
     known = next((one for one in state.hook_queues if one.name == queue), HookQueue(name=queue))
     label = f"EventHook {queue}"
+    if details.reason in losses.NO_FAILURES:
+        return _events_interrupted(state, known, label, details, now, chance=chance)
+    known = known.model_copy(update={"interruptions": None, "held": False})
     failure = _failure(known.failure, label, details, now, chance=chance)
-    queues = tuple(
-        one.model_copy(update={"failure": failure}) if one.name == queue else one for one in state.hook_queues
-    )
+    queues = _with_queue(state, known.model_copy(update={"failure": failure}))
     if known.failure is None or known.failure.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     state = with_hook_queues(state, queues, now)
     return _lost(state) if details.reason is Reason.STATE_LOST and not state.progress.removing else state
+
+
+def _events_interrupted(
+    state: LifecycleState, queue: HookQueue, label: str, details: FailureDetails, now: float, *, chance: float
+) -> LifecycleState:
+    """Return ``state`` after a run of a hook queue ended without an outcome; after too many lost workers it is held."""
+    lost = details.reason is Reason.WORKER_LOST
+    found = losses.interrupted(queue.interruptions, label, lost=lost, now=now, chance=chance)
+    if found.lost < losses.LOSSES:
+        return state.model_copy(
+            update={"hook_queues": _with_queue(state, queue.model_copy(update={"interruptions": found}))}
+        )
+    message = losses.told(label, found.lost)
+    failure = _lost_worker(found, message, now)
+    queue = queue.model_copy(update={"interruptions": None, "failure": failure, "held": True})
+    state = noted(state, Reason.WORKER_LOST.value, message, now, warning=True)
+    return with_hook_queues(state, _with_queue(state, queue), now)
+
+
+def _with_queue(state: LifecycleState, queue: HookQueue) -> tuple[HookQueue, ...]:
+    return tuple(queue if one.name == queue.name else one for one in state.hook_queues)
 
 
 def events_ran(state: LifecycleState, queue: str, result: EventsResult, now: float) -> LifecycleState:
@@ -324,14 +409,22 @@ def events_ran(state: LifecycleState, queue: str, result: EventsResult, now: flo
 def with_hook_queues(state: LifecycleState, queues: tuple[HookQueue, ...], now: float) -> LifecycleState:
     """Return ``state`` with these queues, and with the condition that a failure of theirs sets."""
     state = state.model_copy(update={"hook_queues": queues})
-    failure = next((queue.failure for queue in queues if queue.failure is not None), None)
+    failure = queue_failure(state)
     if failure is not None:
         change = cond.false(cond.Type.HOOKS_PROCESSED, failure.reason, failure.message)
         return changed(state, (change,), now)
     known = cond.find(state.conditions, cond.Type.HOOKS_PROCESSED)
-    if known.status is cond.Status.FALSE and state.progress.run.complete and state.failure is None:
+    failing = state.failure is not None or any(queue.failure is not None for queue in queues)
+    if known.status is cond.Status.FALSE and state.progress.run.complete and not failing:
         return changed(state, (cond.true(cond.Type.HOOKS_PROCESSED, "Processed"),), now)
     return state
+
+
+def tries_at(state: LifecycleState, label: str) -> float:
+    """Return when the step with this label may be tried (seconds since the epoch), 0 for now."""
+    failure, found = state.failure, state.interruptions
+    failed = failure.next_try if failure is not None else 0.0
+    return max(failed, found.next_try) if found is not None and found.step == label else failed
 
 
 def attempt(state: LifecycleState) -> int:
@@ -354,8 +447,8 @@ def _failure(previous: Failure | None, label: str, details: FailureDetails, now:
 
 
 def _category(details: FailureDetails) -> Category:
-    # A lost worker is no fault of the step: the first tries after it do not wait.
-    return Category.INTERRUPTED if details.reason is Reason.INTERRUPTED else details.category
+    # A look that was interrupted has not failed: the first tries after it do not wait.
+    return Category.INTERRUPTED if details.reason in losses.NO_FAILURES else details.category
 
 
 def _lost(state: LifecycleState) -> LifecycleState:

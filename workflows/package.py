@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -18,6 +15,7 @@ from windlass.workflows._hook_queues import HookQueues, Host
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, foregone, perform
 from windlass.workflows._recorder import Recorder
+from windlass.workflows._waiting import stopped, wait
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -28,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         DESIRED_CHANGED,
         HOOK_EVENTS,
         PACKAGE_LIFECYCLE,
+        QUARANTINED,
         RELEASE_DRIFTED,
         DesiredChanged,
         DumpView,
@@ -37,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
         Order,
         OrderResult,
         PauseOrder,
+        Quarantined,
         QueuesView,
         ReleaseDrifted,
         ResumeOrder,
@@ -47,10 +47,12 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.steps import Observation, ObserveRequest, Performed
     from windlass.domain.backoff import delay
     from windlass.domain.changes import cancels, classify
+    from windlass.domain.deadlines import Agenda, next_deadline
     from windlass.domain.effects import on_begin
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle import Hold, Next, Step, serving
+    from windlass.domain.losses import NO_FAILURES
     from windlass.domain.package import Artifact
     from windlass.domain.policy import passes
     from windlass.domain.transitions import begin
@@ -76,6 +78,7 @@ class PackageLifecycleWorkflow:
         self._signals = 0
         self._running: Next | None = None
         self._interrupted = False
+        self._remote = False
         self._build = workflow.info().get_current_build_id()
         self._recorder = Recorder(start.key)
         self._hooks = HookQueues(
@@ -97,7 +100,8 @@ class PackageLifecycleWorkflow:
     async def _live(self) -> None:
         while True:
             await self._look()
-            self._state = drift.taken_in(self._state, workflow.time())
+            now = workflow.time()
+            self._state = drift.taken_in(self._state, now)
             step = self._decide()
             self._recorder.describe(self._state, step)
             if step.step is Step.FINISH:
@@ -105,7 +109,7 @@ class PackageLifecycleWorkflow:
             if self._handover_due(idle=step.step is Step.WAIT):
                 await self._hand_over()
             if step.step is Step.WAIT:
-                await self._rest(step)
+                await self._rest(step, now)
             else:
                 await self._perform(step)
 
@@ -136,6 +140,13 @@ class PackageLifecycleWorkflow:
         self._signals += 1
         if self._observed:
             self._state = drift.taken_in(drift.told(self._state, message), workflow.time())
+
+    @workflow.signal(name=QUARANTINED)
+    def quarantined(self, message: Quarantined) -> None:
+        """Parts of the package's work beside this workflow are broken, or work again: say so in the status."""
+        self._signals += 1
+        if self._observed:
+            self._state = moves.quarantined(self._state, message, workflow.time())
 
     @workflow.update
     def retry(self, order: Order) -> OrderResult:
@@ -240,9 +251,8 @@ class PackageLifecycleWorkflow:
         if step.step is Step.FINISH and self._stale:
             # Somebody told of something new, or the last look failed: the name may be in use again.
             return Next(step=Step.WAIT, hold=Hold.BACKOFF)
-        waiting = state.failure is not None and state.failure.next_try > workflow.time()
-        if waiting and step.step not in {Step.WAIT, Step.FINISH}:
-            return Next(step=Step.WAIT, hold=Hold.BACKOFF)
+        if step.step not in {Step.WAIT, Step.FINISH} and moves.tries_at(state, step.label) > workflow.time():
+            return Next(step=Step.WAIT, hold=Hold.BACKOFF, blocked=step.label)
         return step
 
     async def _perform(self, step: Next) -> None:
@@ -263,7 +273,8 @@ class PackageLifecycleWorkflow:
         self._running = step
         # A run whose end was not learned (its worker was lost) keeps its id: if it is journalled, it is not repeated.
         self._set(hook_run=self._state.hook_run or str(workflow.uuid4()))
-        task = asyncio.create_task(perform(self._key, step, self._state))
+        self._remote = step.step in REMOTE
+        task = asyncio.create_task(perform(self._key, step, self._state, self._went_remote))
         try:
             wrote = await self._accompany(task, step)
         finally:
@@ -272,36 +283,53 @@ class PackageLifecycleWorkflow:
         try:
             performed = await task
         except (FailureError, asyncio.CancelledError) as error:
-            if interrupted or is_cancelled_exception(error):
-                # What an order has stopped has not failed, however it ended.
-                workflow.logger.info("step cancelled", extra={"step": step.label})
-            else:
-                self._failed(step.label, step, failure_of(error))
+            self._unfinished(step, error, ordered=interrupted, stopped=task.cancelling() > 0)
             return
         if step.step is Step.UPGRADE_RELEASE and not wrote:
             # Nobody has seen "being applied": the transition times of what was True before must not move.
             self._set(conditions=started.conditions)
         self._fold(step, started, performed)
 
-    async def _rest(self, step: Next) -> None:
-        """Write down where things stand, then wait for a change, an order, or the end of a back-off."""
+    def _unfinished(self, step: Next, error: BaseException, *, ordered: bool, stopped: bool) -> None:
+        """Take note that a step ended without success.
+
+        ``ordered`` says that a person had it stopped, ``stopped`` that this workflow did for whatever reason.
+        """
+        details, cancelled = failure_of(error), is_cancelled_exception(error)
+        if ordered or (stopped and cancelled):
+            # What an order has stopped has not failed, however it ended.
+            workflow.logger.info("step cancelled", extra={"step": step.label})
+            self._set(interruptions=None)
+        elif cancelled or details.reason in NO_FAILURES:
+            now, chance = workflow.time(), workflow.random().random()
+            self._state = moves.interrupted(self._state, step.label, details, now, chance=chance)
+            extra = {"step": step.label, "reason": details.reason.value, "error": details.message}
+            workflow.logger.info("step interrupted", extra=extra)
+        else:
+            self._failed(step.label, step, details)
+
+    async def _rest(self, step: Next, now: float) -> None:
+        """Write down where things stand, then wait for news, or until there is something to do again.
+
+        Whatever was due at ``now`` has been done.
+        """
         self._at_hand = None  # it was of that moment
         self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
         self._recorder.describe(self._state, step)
-        until = [self._recorder.retry_at] if self._recorder.owes else []
-        if self._stale:
-            until.append(self._look_at)
-        if step.hold is Hold.BACKOFF and self._state.failure:
-            until.append(self._state.failure.next_try)
-        if self._state.drift.again_at:
-            until.append(self._state.drift.again_at)
-        await self._wait(
+        agenda = Agenda(
+            look=self._look_at if self._stale else None,
+            write=self._recorder.retry_at if self._recorder.owes else None,
+            tries=moves.tries_at(self._state, step.blocked),
+            compare=self._state.drift.again_at,
+        )
+        deadline = next_deadline(agenda, step, compares=drift.may_compare(self._state), now=now)
+        await wait(
             lambda: self._lookable() or self._decide() != step or self._news() or self._hooks_call(),
-            until,
-            summary=f"rests: {step.hold.value}" if step.hold else "rests",
+            [deadline.at] if deadline is not None else [],
+            summary=f"rests until it can {deadline.acts.value}" if deadline is not None else "rests",
         )
 
     # -- beside a running step ----------------------------------------------------------------------------------
@@ -315,24 +343,25 @@ class PackageLifecycleWorkflow:
             return await self._stay_beside(task, step)
         finally:
             # Whatever ends the company, the cancellation of the whole workflow among it: no step is left alone.
-            await _stop(task)
+            await stopped(task)
 
     async def _stay_beside(self, task: asyncio.Task[Performed], step: Next) -> bool:
-        show_at = workflow.time() + self._show_after if step.step in REMOTE else 0.0
-        give_up_at = 0.0
-        wrote = False
+        show_at, give_up_at = 0.0, 0.0
+        wrote = remote = False
         while not task.done():
+            if self._remote and not remote:
+                remote, show_at = True, workflow.time() + self._show_after
             look_at = self._look_at if self._stale else 0.0
             write_at = self._recorder.retry_at if self._recorder.owes else 0.0
             until = [at for at in (show_at, give_up_at, look_at, write_at) if at]
             leaving = give_up_at > 0
-            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote)
-            await self._wait(needed, until, summary=f"beside {step.label}")
+            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote, remote=remote)
+            await wait(needed, until, summary=f"beside {step.label}")
             if task.done():
                 break
             if self._interrupted:
                 workflow.logger.info("cancelling step", extra={"step": step.label, "event": "Ordered"})
-                await _stop(task)
+                await stopped(task)
                 break
             if self._lookable():
                 await self._look_beside(task, step)
@@ -344,13 +373,23 @@ class PackageLifecycleWorkflow:
             if self._handover_due() and not give_up_at:
                 give_up_at = workflow.time() + HANDOVER_GRACE
             if give_up_at and workflow.time() >= give_up_at:
-                await _stop(task)
+                await stopped(task)
         return wrote
 
-    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool) -> bool:
+    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool, remote: bool) -> bool:
         handover = not leaving and self._handover_due()
         # Orders and failures that come in once the step is on show are shown at once; before, with the step itself.
-        return task.done() or self._interrupted or self._lookable() or handover or (shown and self._news())
+        return (
+            task.done()
+            or self._remote != remote
+            or self._interrupted
+            or self._lookable()
+            or handover
+            or (shown and self._news())
+        )
+
+    def _went_remote(self) -> None:
+        self._remote = True
 
     async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
         before = self._state
@@ -358,7 +397,7 @@ class PackageLifecycleWorkflow:
         event = classify(before.wanted, self._state.wanted)
         if not task.done() and cancels(event, step, before.progress):
             workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
-            await _stop(task)
+            await stopped(task)
 
     # -- hook queues -----------------------------------------------------------------------------------------------
 
@@ -384,18 +423,6 @@ class PackageLifecycleWorkflow:
     def _lookable(self) -> bool:
         return self._stale and workflow.time() >= self._look_at
 
-    async def _wait(self, condition: Callable[[], bool], until: list[float], *, summary: str) -> None:
-        """Wait for ``condition``, at the latest until the earliest of ``until`` (seconds since the epoch).
-
-        ``summary`` is the timer's name in the Temporal UI.
-        """
-        if not until:
-            await workflow.wait_condition(condition)
-            return
-        seconds = max(min(until) - workflow.time(), 0.001)
-        with contextlib.suppress(TimeoutError):
-            await workflow.wait_condition(condition, timeout=timedelta(seconds=seconds), timeout_summary=summary)
-
     def _take_in(self, found: Observation) -> None:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
         self._at_hand, self._show_after = found.artifact, found.show_after or STATUS_DELAY
@@ -415,7 +442,9 @@ class PackageLifecycleWorkflow:
     def _look_failed(self, details: FailureDetails) -> None:
         """Look again later; a step's failure that holds the lifecycle already stays the one that people see."""
         self._looks_failed += 1
-        if self._state.failure is None or self._state.failure.step == moves.OBSERVE:
+        if details.reason in NO_FAILURES:
+            pass  # a worker that was drained has said nothing about the object
+        elif self._state.failure is None or self._state.failure.step == moves.OBSERVE:
             self._failed(moves.OBSERVE, None, details)
         wait = delay(Category.TRANSIENT, self._looks_failed, chance=workflow.random().random())
         self._look_at = workflow.time() + wait
@@ -454,10 +483,3 @@ class PackageLifecycleWorkflow:
 
     def _set(self, **changes: Any) -> None:
         self._state = self._state.model_copy(update=changes)
-
-
-async def _stop(task: asyncio.Task[Performed]) -> None:
-    """Cancel a step, if it is not done, and wait for its end."""
-    if not task.done():
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

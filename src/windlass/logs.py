@@ -24,6 +24,7 @@ _SECRET_WORDS: Final = (
     "authorization",
     "certificate",
     "credential",
+    "digest_key",
     "keyring",
     "kubeconfig",
     "password",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from support.fake_kube import FakeKube
-from support.targets import placed
+from support.targets import FakeTargets, placed
 from windlass.activities.content import Contents
+from windlass.activities.discovery import HookDiscovery
 from windlass.activities.hook_runs import HookRuns
+from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.references import References
 from windlass.adapters.metrics.hooks import HookMetricsCollector
@@ -30,7 +32,6 @@ from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequ
 from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
 from windlass.ports.kube import Kube, Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
-from windlass.ports.targets import Role
 from windlass.ports.watches import BeginAhead, EventRun
 
 KEY = PackageKey(namespace="prod", name="web")
@@ -108,6 +109,9 @@ class FakeRecords:
     async def watched(self, installation: str) -> list[PackageKey]:
         return [key for key, (record, _) in self.stored.items() if record.watched and key.installation == installation]
 
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        return [key for key, (record, _) in self.stored.items() if record.faults and key.installation == installation]
+
     async def delete(self, key: PackageKey) -> None:
         self.stored.pop(key, None)
 
@@ -121,6 +125,29 @@ class FakeRecords:
         ref = RecordRef(name="r", namespace="prod", resource_version=str(self.saves), digest=f"d{self.saves}")
         self.stored[KEY] = (PackageRecord(**{"uid": "u1", "settings": {}, **fields}), ref)
         return ref
+
+
+@dataclass
+class FakeSuspects:
+    """Packages that are suspected of having ended the process, and what was noted."""
+
+    keys: set[PackageKey] = field(default_factory=set[PackageKey])
+    noted: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def opening(self, key: PackageKey, part: str) -> Generator[None]:
+        assert key == KEY
+        self.noted.append(part)
+        yield
+
+    def suspected(self, key: PackageKey) -> bool:
+        return key in self.keys
+
+    async def quarantined(self, key: PackageKey, part: str) -> bool:  # noqa: ARG002 - as the port
+        return False
+
+    async def worked(self, key: PackageKey, part: str) -> None:  # noqa: ARG002 - as the port
+        self.keys.discard(key)
 
 
 @dataclass
@@ -329,51 +356,6 @@ class FakeScripts:
 
 
 @dataclass
-class FakeActing:
-    target: Target
-    owner: FakeTargets
-
-    @property
-    def kubeconfig(self) -> Path:
-        return Path("/kubeconfig")
-
-    def kubeconfig_text(self) -> str:
-        return f"kubeconfig of {self.target.whom}"
-
-    async def kube(self, role: Role) -> FakeKube:
-        assert role in Role
-        return self.owner.kube
-
-    async def ensure_namespace(self) -> None:
-        self.owner.namespaces.append(self.target.namespace)
-
-
-@dataclass
-class FakeTargets:
-    """Every target is the one cluster in memory; `acted` says as what it was used."""
-
-    kube: FakeKube
-    acted: list[Target] = field(default_factory=list[Target])
-    namespaces: list[str] = field(default_factory=list[str])
-    failure: WindlassError | None = None
-
-    @asynccontextmanager
-    async def acting(self, target: Target) -> AsyncGenerator[FakeActing]:
-        if self.failure is not None:
-            raise self.failure
-        self.acted.append(target)
-        yield FakeActing(target, self)
-
-    @asynccontextmanager
-    async def reader(self, target: Target) -> AsyncGenerator[FakeActing]:
-        async with self.acting(target) as acting:
-            yield acting
-
-    def known(self, target: Target) -> bool:
-        return target in self.acted
-
-
-@dataclass
 class FakePatchers:
     """Records what was executed."""
 
@@ -423,6 +405,7 @@ class Bench:
     jq: FakeJq = field(default_factory=FakeJq)
     watches: FakeWatches = field(default_factory=FakeWatches)
     patchers: FakePatchers = field(default_factory=FakePatchers)
+    suspects: FakeSuspects = field(default_factory=FakeSuspects)
     scripts: FakeScripts = field(default_factory=FakeScripts)
     metrics: HookMetricsCollector = field(default_factory=HookMetricsCollector)
     events: FakeEvents = field(default_factory=FakeEvents)
@@ -433,6 +416,8 @@ class Bench:
         self.targets = FakeTargets(self.kube)
         self.references = References(self.targets)
         self.contents = Contents(self.kube, self.packages, self.records, DIGEST_KEY)
+        discovery = HookDiscovery(self.hooks, self.jq)
+        self.openings = Openings(contents=self.contents, discovery=discovery, jq=self.jq, suspects=self.suspects)
         self.hook_runs = HookRuns(
             hooks=self.hooks,
             targets=self.targets,

@@ -28,7 +28,9 @@ def run_of(*, allow_failure: bool = False) -> EventRun:
 
 
 def activities(bench: Bench) -> EventHookActivities:
-    return EventHookActivities(runs=bench.hook_runs, watches=bench.watches, contents=bench.contents)
+    return EventHookActivities(
+        runs=bench.hook_runs, watches=bench.watches, contents=bench.contents, suspects=bench.suspects
+    )
 
 
 def ref(bench: Bench) -> RecordRef | None:

@@ -22,6 +22,7 @@ def observing(bench: Bench) -> ObserveActivities:
         references=bench.references,
         records=bench.records,
         contents=bench.contents,
+        openings=bench.openings,
         clock=bench.clock,
         digest_key=DIGEST_KEY,
     )
@@ -179,11 +180,22 @@ async def test_a_deleted_object_whose_secret_is_broken_can_still_be_observed() -
 DIGEST = f"sha256:{SOURCE.repository}/{SOURCE.version}"
 
 
-async def test_content_that_is_at_hand_is_pinned_by_the_look() -> None:
+async def test_content_that_is_at_hand_and_opened_is_pinned_by_the_look() -> None:
     bench = Bench()
     bench.application()
     bench.packages.cache.add(DIGEST)
+    assert (await observed(bench)).artifact is None
+    await bench.openings.open(KEY, Artifact(source=SOURCE, digest=DIGEST))
     assert (await observed(bench)).artifact == Artifact(source=SOURCE, digest=DIGEST)
+
+
+async def test_a_suspected_package_goes_through_the_download() -> None:
+    bench = Bench()
+    bench.application()
+    bench.packages.cache.add(DIGEST)
+    await bench.openings.open(KEY, Artifact(source=SOURCE, digest=DIGEST))
+    bench.suspects.keys.add(KEY)
+    assert (await observed(bench)).artifact is None
 
 
 @pytest.mark.parametrize("spec", [{"suspend": True}, {"package": {"repository": "x", "name": "web", "version": "1"}}])

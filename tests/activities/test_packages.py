@@ -6,7 +6,6 @@ import pytest
 from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, PLACED, SOURCE, Bench, package
 
 from windlass.activities.cleaning import CleaningActivities
-from windlass.activities.discovery import HookDiscovery
 from windlass.activities.packages import PackageActivities
 from windlass.activities.settings import SettingsActivities
 from windlass.contracts.record import ReleasedRecord, RevisionRecord
@@ -30,17 +29,21 @@ def activities(bench: Bench) -> PackageActivities:
         kube=bench.kube,
         objects=bench.objects,
         packages=bench.packages,
-        discovery=HookDiscovery(bench.hooks, bench.jq),
-        jq=bench.jq,
         contents=bench.contents,
         references=bench.references,
         targets=bench.targets,
+        openings=bench.openings,
     )
 
 
 def settings(bench: Bench) -> SettingsActivities:
     return SettingsActivities(
-        objects=bench.objects, contents=bench.contents, jq=bench.jq, scripts=bench.scripts, digest_key=DIGEST_KEY
+        objects=bench.objects,
+        contents=bench.contents,
+        jq=bench.jq,
+        scripts=bench.scripts,
+        openings=bench.openings,
+        digest_key=DIGEST_KEY,
     )
 
 

@@ -28,7 +28,7 @@ FACES = {
 PROGRAMS = ROOT / "examples" / "operators"
 """Example operators are run where they lie and import each other as programs do; nothing imports them."""
 
-DATA = {"windlass.crds", "windlass.examples", "windlass.rbac", "windlass.tools"}
+DATA = {"windlass.crds", "windlass.examples", "windlass.policies", "windlass.rbac", "windlass.tools"}
 """Packages that ship files and no code."""
 
 

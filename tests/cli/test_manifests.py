@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from windlass.cli.manifests import read_manifests
-from windlass.domain.documents import MAX_YAML
+from windlass.domain.documents import DOCUMENT
 from windlass.domain.errors import PermanentError
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
@@ -109,12 +109,12 @@ def test_bad_yaml_is_told_with_its_place(tmp_path: Path) -> None:
     assert refused(file).message.startswith(f"{file}: line 6, column 1 (byte ")
 
 
-def test_yaml_that_is_too_long_is_told_what_to_be_instead(tmp_path: Path) -> None:
+def test_a_file_that_is_too_long_is_refused_with_the_limit(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
-    file.write_text((MAP % "a") + "# " + "x" * MAX_YAML)
+    file.write_text((MAP % "a") + "# " + "x" * DOCUMENT.size)
     error = refused(file)
-    assert f"more than {MAX_YAML} characters of YAML" in error.message
-    assert error.hint == "split it into several files, or take JSON: kubectl get -o json"
+    assert f"at most {DOCUMENT.size} are read" in error.message
+    assert error.hint == "split it into several files"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from windlass.contracts.status import (
     step_text,
     with_ready,
 )
-from windlass.domain.conditions import REQUIRED, Conditions, Type, apply, false, find, initial, true
+from windlass.domain.conditions import EXCEPTIONAL, REQUIRED, Conditions, Type, apply, false, find, initial, true
 from windlass.domain.effects import Phase
 from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
@@ -80,7 +80,7 @@ def test_the_status_at_rest() -> None:
     ready_ = next(condition for condition in status.conditions or [] if condition.type == "Ready")
     assert (ready_.status, ready_.observed_generation) == ("True", 4)
     assert ready_.last_transition_time == datetime(1970, 1, 1, 0, 0, 30, tzinfo=UTC)
-    assert len(status.conditions or []) == len(Type)
+    assert len(status.conditions or []) == len(Type) - len(EXCEPTIONAL)
 
 
 def test_the_status_of_a_failure() -> None:

@@ -10,14 +10,15 @@ import pytest
 from temporalio.api.common.v1 import Payload
 
 from windlass.devstack.stack import Stack
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.keyring import Keyring
+from windlass.temporal.sealing import Binding, Sealer
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_the_ui_can_decode_and_nobody_elses_page(stack: Stack, host: str) -> None:
-    codec = PayloadCodec(Keyring.load(stack.data_dir / "keyring.yaml"))
-    (encoded,) = await codec.encode([Payload(metadata={"encoding": b"json/plain"}, data=b'"readable"')])
+    sealer = Sealer(Keyring.load(stack.data_dir / "keyring.yaml"))
+    plain = Payload(metadata={"encoding": b"json/plain"}, data=b'"readable"')
+    encoded = sealer.seal(plain, Binding("default", "windlass/package/prod.billing"))
     assert b"readable" not in encoded.data
     body = {
         "payloads": [
@@ -40,5 +41,5 @@ async def test_the_ui_can_decode_and_nobody_elses_page(stack: Stack, host: str) 
 
 
 def test_keys_and_token_are_for_their_owner_only(stack: Stack) -> None:
-    for name in ("keyring.yaml", "codec-token"):
+    for name in ("keyring.yaml", "digest-key", "codec-token"):
         assert stat.S_IMODE((stack.data_dir / name).stat().st_mode) == 0o600

@@ -70,7 +70,7 @@ def test_the_profile_runs_what_there_is(compose: dict[str, Any]) -> None:
         assert service["command"][0] in GROUPS["Processes"]
         assert (ROOT / service["build"]["dockerfile"]).exists()
         named = {name for name in service["environment"] if name.startswith("WINDLASS_")}
-        assert named <= {METRICS_ADDRESS, "WINDLASS_KEYRING_FILE"}
+        assert named <= {METRICS_ADDRESS, "WINDLASS_KEYRING_FILE", "WINDLASS_DIGEST_KEY_FILE"}
         assert {volume.split(":")[0] for volume in service["volumes"] if isinstance(volume, str)} <= set(
             compose["volumes"]
         )

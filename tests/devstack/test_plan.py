@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from windlass.devstack import credentials, nats, parts, paths, ports
+from windlass.devstack import clusters, credentials, nats, parts, paths, ports
 from windlass.devstack.catalog import TOOLS
+from windlass.devstack.control_plane import ControlPlane
 from windlass.devstack.plan import PORTS, Plan
 from windlass.temporal.codec_token import token_at
 
@@ -158,3 +159,27 @@ def test_a_port_on_which_something_listens_cannot_be_claimed(tmp_path: Path) -> 
         taken.bind(("127.0.0.1", 0))
         taken.listen(1)
         assert not claims.take(taken.getsockname()[1])
+
+
+@pytest.fixture
+def plan_of_two(plan: Plan) -> Plan:
+    """A plan with two clusters beside the management cluster."""
+    names = clusters.names(2)
+    numbers = {name: 21_000 + number for number, name in enumerate(clusters.ports(names, []))}
+    made = dataclasses.replace(plan, clusters=names, ports=plan.ports | numbers)
+    clusters.write(made)
+    return made
+
+
+def test_parts_of_clusters_bind_to_loopback_and_keep_tokens_out_of_their_command_lines(plan_of_two: Plan) -> None:
+    tokens = {
+        ControlPlane(name).pki(plan_of_two).token(user) for name in plan_of_two.clusters for user in credentials.USERS
+    }
+    for part in parts.of(plan_of_two):
+        assert part.once or "127.0.0.1" in part.address
+        assert not any(token in argument for token in tokens for argument in part.argv)
+
+
+def test_every_cluster_has_a_prefix_of_its_own(plan_of_two: Plan) -> None:
+    flags = [flag for part in parts.of(plan_of_two) for flag in part.argv if flag.startswith("--etcd-prefix=")]
+    assert flags == ["--etcd-prefix=/registry", "--etcd-prefix=/cluster-1", "--etcd-prefix=/cluster-2"]

@@ -75,4 +75,7 @@ def test_what_windlass_needs_is_installed(stack: Stack) -> None:
     kubectl(stack, "get", "namespace", "windlass-system")
     crds = [crd["metadata"]["name"] for crd in get(stack, "crds")["items"]]
     assert {"applications.windlass.dev", "packagerepositories.windlass.dev"} <= set(crds)
-    kubectl(stack, "get", "clusterrole", "windlass-hooks")
+    kubectl(stack, "get", "clusterrole", "windlass-application")
+    kubectl(stack, "get", "namespace", "windlass-modules")
+    kubectl(stack, "get", "validatingadmissionpolicybinding", "windlass-actions")
+    kubectl(stack, "get", "mutatingadmissionpolicybinding", "windlass-who")

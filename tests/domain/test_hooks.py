@@ -92,7 +92,11 @@ def test_execution_timeout_is_a_go_duration(given: Any, seconds: float) -> None:
         (v1(onStartup=1, settings={"executionTimeout": "0s"}), "settings.executionTimeout", "expected a duration"),
         (v1(onStartup=1, settings={"executionTimeout": "2h"}), "settings.executionTimeout", "at most 1h"),
         (v1(onStartup=1, settings={"executionTimeout": "soon"}), "settings.executionTimeout", "expected a duration"),
-        ('{"configVersion": "v1", "onStartup": 1, "onStartup": 2}', "", "key 'onStartup' stands twice"),
+        (
+            '{"configVersion": "v1", "onStartup": 1, "onStartup": 2}',
+            "",
+            "a key stands twice in one object ('onStartup')",
+        ),
     ],
 )
 def test_a_wrong_configuration_names_file_key_and_what_is_expected(text: str, key: str, says: str) -> None:

@@ -416,6 +416,22 @@ async def test_what_is_not_there_is_named_with_its_remedy(
     assert remedy in hint
 
 
+async def test_a_missing_digest_key_is_named_where_state_is_read(installation: Installation) -> None:
+    await installation.application("rendered", "greeter", "1.0.0")
+    ran = await windlass(
+        installation,
+        "render",
+        "rendered",
+        "-n",
+        installation.namespace,
+        WINDLASS_DIGEST_KEY_FILE="",
+        WINDLASS_DATA="/nonexistent",
+    )
+    told, hint = failed(ran)
+    assert "there is no digest key" in told
+    assert "WINDLASS_DIGEST_KEY_FILE" in hint
+
+
 async def test_a_package_without_a_lifecycle_is_told_apart(installation: Installation) -> None:
     """Of an installation that nobody serves: the object is there, a lifecycle is not."""
     name = f"{installation.name}-unserved"

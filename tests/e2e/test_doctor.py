@@ -18,6 +18,7 @@ async def test_who_works_is_told_from_who_was_killed(installation: Installation,
         **installation.stack.env,
         "WINDLASS_INSTALLATION": installation.name,
         "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
+        "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
     }
 
     async def examined() -> dict[str, Finding]:

@@ -125,7 +125,7 @@ async def test_hooks_of_all_bindings_run_in_order_with_what_the_protocol_promise
         assert one["stdin"] == "", "standard input is at its end"
         assert one["leaks"] == []
         assert {"BINDING_CONTEXT_PATH", "VALUES_PATH", "CONFIG_VALUES_PATH", "KUBECONFIG"} <= set(one["environment"])
-        assert not {"SOME_TOKEN", "WINDLASS_KEYRING_FILE"} & set(one["environment"])
+        assert not {"SOME_TOKEN", "WINDLASS_KEYRING_FILE", "WINDLASS_DIGEST_KEY_FILE"} & set(one["environment"])
     logged = [one for one in map(json.loads, installation.log.read_text().splitlines()) if "hook" in one]
     assert any("said by early" in json.dumps(one) for one in logged), "output is logged under the hook's name"
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from support.installation import CONFIG_MAP, GREETING, Installation, write_greeter, write_package
-from support.running import application_ref, packages, running, shown
+from support.running import packages, running, shown
 from windlass.cli.context import Context
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.ids import Kind
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, Kind
 from windlass.domain.package import Definition
 from windlass.runtime import App, Instance, Module, Operator, Runtime
 
@@ -36,6 +36,7 @@ async def runtime(installation: Installation, tmp_path: Path) -> AsyncIterator[R
         **installation.stack.env,
         "WINDLASS_INSTALLATION": installation.name,
         "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
+        "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
     }
     async with Context.find(tmp_path, environ).runtime() as made:
         yield made
@@ -89,11 +90,18 @@ async def test_what_is_refused_says_which_field(installation: Installation, runt
 
 
 async def test_another_installations_package_is_left_alone(installation: Installation, runtime: Runtime) -> None:
-    await installation.application("theirs", "greeter", "1.0.0")
-    await installation.ready("theirs")
-    labels = {"metadata": {"labels": {"windlass.dev/installation": "another"}}}
-    ref = application_ref(installation, "theirs")
-    await installation.kube.patch(ref, labels, kind="merge")
+    await installation.apply(
+        {
+            "apiVersion": API_VERSION,
+            "kind": "Application",
+            "metadata": {
+                "name": "theirs",
+                "namespace": installation.namespace,
+                "labels": {INSTALLATION_LABEL: "another"},
+            },
+            "spec": {"package": {"repository": f"repo-{installation.name}", "name": "greeter", "version": "1.0.0"}},
+        }
+    )
     app = App(name="theirs", namespace=installation.namespace, definition=V2)
     for order in (
         runtime.update_app(f"repo-{installation.name}", app),
@@ -102,8 +110,6 @@ async def test_another_installations_package_is_left_alone(installation: Install
         with pytest.raises(PermanentError, match="belongs to installation 'another'"):
             await order
     assert f"{installation.namespace}.theirs" not in await runtime.dumps(Kind.APPLICATION)
-    mine = {"metadata": {"labels": {"windlass.dev/installation": installation.name}}}
-    await installation.kube.patch(ref, mine, kind="merge")
 
 
 async def test_a_module_is_installed_and_removed(installation: Installation, runtime: Runtime) -> None:

@@ -21,6 +21,7 @@ from support.running import events, packages, running
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import package_workflow_id
 from windlass.ports.kube import Object
+from windlass.temporal.converter import converter_for
 
 SETTING = "canary-in-a-setting"
 TEXT = "canary-as-one-text"
@@ -169,6 +170,7 @@ def windlass(installation: Installation, command: str, *arguments: str) -> str:
             **installation.stack.env,
             "WINDLASS_INSTALLATION": installation.name,
             "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
+            "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
         },
         capture_output=True,
         text=True,
@@ -181,7 +183,7 @@ def windlass(installation: Installation, command: str, *arguments: str) -> str:
 
 async def decoded(installation: Installation, message: Message) -> list[Payload]:
     """Return all payloads of ``message`` as they are under the codec."""
-    codec = installation.client.data_converter.payload_codec
+    codec = converter_for(installation.client, package_workflow_id(installation.key(NAME))).payload_codec
     assert codec is not None
     encrypted = list(payloads(message))
     return list(await codec.decode(encrypted))

@@ -16,9 +16,9 @@ POINTS = [
     Point(name="add-finalizer", at="PATCH .*{app}$"),
     Point(name="finalizer-added", at="PATCH .*{app}$", answered=True),
     Point(name="download", passing=("PATCH .*{app}$",), at="GET .*{repository}$", activity="package.download"),
-    Point(name="load", hook="config"),
-    Point(name="apply-settings", at=RECORD_MADE),
-    Point(name="settings-applied", at=RECORD_MADE, answered=True),
+    Point(name="load", hook="config", activity="package.download"),
+    Point(name="apply-settings", at=RECORD_MADE, activity="package.apply_settings"),
+    Point(name="settings-applied", at=RECORD_MADE, answered=True, activity="package.apply_settings"),
     Point(name="startup", hook="onStartup", activity="hook.run", again="onStartup"),
     Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
     Point(

@@ -11,9 +11,9 @@ REPOSITORY = "GET .*{repository}$"
 POINTS = [
     Point(name="observe", at="GET .*{app}$"),
     Point(name="download", passing=(REPOSITORY,), at=REPOSITORY, activity="package.download"),
-    Point(name="load", hook="config"),
-    Point(name="apply-settings", at=RECORD),
-    Point(name="settings-applied", at=RECORD, answered=True),
+    Point(name="load", hook="config", activity="package.download"),
+    Point(name="apply-settings", at=RECORD, activity="package.apply_settings"),
+    Point(name="settings-applied", at=RECORD, answered=True, activity="package.apply_settings"),
     Point(name="startup", hook="onStartup", activity="hook.run", again="onStartup"),
     Point(name="before-helm", hook="beforeHelm", activity="hook.run", again="beforeHelm"),
     Point(

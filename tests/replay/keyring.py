@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from windlass.temporal.keyring import Keyring
 
+REPLAY_NAMESPACE = "default"
+"""The Temporal namespace that recorded histories are sealed for."""
+
 REPLAY_KEYRING = Keyring(
     current="replay",
     keys={"replay": b"windlass replay histories: fixed"},
-    digest_key=b"windlass replay digests: fixed!!",
 )

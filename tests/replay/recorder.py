@@ -10,16 +10,17 @@ from typing import Any, cast
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
-from replay.keyring import REPLAY_KEYRING
+from replay.keyring import REPLAY_KEYRING, REPLAY_NAMESPACE
 from replay.paths import HISTORIES, listed
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowHistory
 
-from windlass.temporal.codec import ENCODING, PayloadCodec
+from windlass.temporal.codec import PayloadCodec
+from windlass.temporal.sealing import ENCODING, Binding, Sealer
 
 SWITCH = "WINDLASS_RECORD_HISTORIES"
 
-_CODEC = PayloadCodec(REPLAY_KEYRING)
+_SEALER = Sealer(REPLAY_KEYRING)
 _MACHINE = {
     str(Path(__file__).parent.parent.parent): "/windlass",
     str(Path.home()): "/home/windlass",
@@ -42,21 +43,20 @@ async def record_history(client: Client, workflow_id: str, run_id: str | None, n
     if name not in listed():
         raise AssertionError(f"{name!r} is not in tests/replay/PATHS: add it there first")
     history = await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
-    text = await portable(history, cast("PayloadCodec", client.data_converter.payload_codec))
+    text = portable(history, cast("PayloadCodec", client.data_converter.payload_codec).sealer, client.namespace)
     (HISTORIES / f"{name}.json").write_text(text)
 
 
-async def portable(history: WorkflowHistory, codec: PayloadCodec) -> str:
+def portable(history: WorkflowHistory, sealer: Sealer, namespace: str) -> str:
     """Return ``history`` as JSON, its payloads under the fixed key, identities, traces and paths taken out."""
     events = [type(event).FromString(event.SerializeToString()) for event in history.events]
     for event in events:
         for payload in payloads(event):
             if payload.metadata.get("encoding") != ENCODING:
                 continue
-            (plain,) = await codec.decode([payload])
+            plain = sealer.open(payload, Binding(namespace, history.workflow_id))
             plain.data = _anonymous(plain.data)
-            (sealed,) = await _CODEC.encode([plain])
-            payload.CopyFrom(sealed)
+            payload.CopyFrom(_SEALER.seal(plain, Binding(REPLAY_NAMESPACE, history.workflow_id)))
     document = json.loads(WorkflowHistory(history.workflow_id, events).to_json())
     return json.dumps(_clean(document), indent=1) + "\n"
 

@@ -7,7 +7,7 @@ import json
 import pkgutil
 from pathlib import Path
 
-from replay.keyring import REPLAY_KEYRING
+from replay.keyring import REPLAY_KEYRING, REPLAY_NAMESPACE
 from replay.paths import started
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
@@ -42,6 +42,9 @@ def read(file: Path) -> WorkflowHistory:
 async def replay(history: WorkflowHistory, workflows: list[type]) -> None:
     """Replay; raises what Temporal raises when the commands differ or a payload cannot be read."""
     replayer = Replayer(
-        workflows=workflows, workflow_runner=workflow_runner(), data_converter=data_converter(REPLAY_KEYRING)
+        workflows=workflows,
+        workflow_runner=workflow_runner(),
+        data_converter=data_converter(REPLAY_KEYRING),
+        namespace=REPLAY_NAMESPACE,
     )
     await replayer.replay_workflow(history)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-from replay.keyring import REPLAY_KEYRING
+from replay.keyring import REPLAY_KEYRING, REPLAY_NAMESPACE
 from replay.paths import HISTORIES
 from replay.replaying import read
+from temporalio.converter import WorkflowSerializationContext
 
 from windlass.runtime.history import Moment, MomentKind, Outcome, RunReader
 from windlass.temporal.converter import data_converter
 
 
 async def moments(path: str) -> list[Moment]:
-    client: Any = SimpleNamespace(data_converter=data_converter(REPLAY_KEYRING))  # all that a reader of one run uses
-    reader = RunReader(client, "run")
-    for event in read(HISTORIES / f"{path}.json").events:
+    history = read(HISTORIES / f"{path}.json")
+    context = WorkflowSerializationContext(REPLAY_NAMESPACE, history.workflow_id)
+    reader = RunReader(data_converter(REPLAY_KEYRING).with_context(context), "run")
+    for event in history.events:
         await reader.take(event)
     return list(reader.moments)
 

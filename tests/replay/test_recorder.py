@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from replay import recorder
-from replay.keyring import REPLAY_KEYRING
+from replay.keyring import REPLAY_KEYRING, REPLAY_NAMESPACE
 from replay.paths import recorded
 from replay.replaying import read, replay
 from temporal.sample import Request, SampleWorkflow, work
@@ -22,6 +22,7 @@ from windlass.devstack.stack import Stack
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.interceptors import FailureInterceptor
 from windlass.temporal.keyring import Keyring
+from windlass.temporal.sealing import is_sealed
 from windlass.worker.sandbox import workflow_runner
 
 pytestmark = pytest.mark.stack
@@ -84,9 +85,9 @@ async def test_a_recorded_run_tells_nothing_of_the_machine_and_holds_no_text_in_
     assert f"@{socket.gethostname()}" not in text
     assert CANARY not in text
 
-    codec = recorder.PayloadCodec(REPLAY_KEYRING)
+    sealer, binding = recorder.Sealer(REPLAY_KEYRING), recorder.Binding(REPLAY_NAMESPACE, run[0])
     payloads = [payload for event in read(folder / "failing.json").events for payload in recorder.payloads(event)]
-    plain = b"".join(payload.data for payload in await codec.decode(payloads))
+    plain = b"".join(sealer.open(payload, binding).data for payload in payloads if is_sealed(payload))
     assert CANARY.encode() in plain
     assert str(Path.home()).encode() not in plain
     assert b"sample.py" not in plain, "stack traces stay out"

@@ -37,6 +37,7 @@ def environment(installation: Installation, **environ: str) -> dict[str, str]:
         "WINDLASS_DATA": str(installation.folder),
         "WINDLASS_INSTALLATION": installation.name,
         "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
+        "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
         "WINDLASS_HELM": str(installation.stack.tool("helm")),
         **environ,
     }

@@ -37,6 +37,7 @@ from windlass.domain.ids import (
 from windlass.ports.kube import Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.client import TemporalTarget, connect
+from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
 
 THRESHOLD = "WINDLASS_CONTINUE_AFTER_EVENTS"
@@ -61,6 +62,7 @@ class Installation:
     name: str
     namespace: str
     keyring: Keyring
+    digest_key: DigestKey
     environ: dict[str, str] = field(default_factory=dict[str, str])
     process: subprocess.Popen[bytes] | None = None
 
@@ -78,6 +80,7 @@ class Installation:
             **self.stack.env,
             "WINDLASS_INSTALLATION": self.name,
             "WINDLASS_KEYRING_FILE": str(self.folder / "keyring.yaml"),
+            "WINDLASS_DIGEST_KEY_FILE": str(self.folder / "digest-key"),
             "WINDLASS_HELM": str(self.stack.tool("helm")),
             "WINDLASS_TEMPORAL_UI": self.stack.ui_url,
             **self.environ,
@@ -260,6 +263,7 @@ async def installed(stack: Stack, folder: Path, **environ: str) -> AsyncIterator
     """Make an installation with a namespace of its own; stop its processes and release its objects at the end."""
     name = f"t{uuid.uuid4().hex[:6]}"
     keyring = Keyring.load_or_create(folder / "keyring.yaml")
+    digest_key = DigestKey.load_or_create(folder / "digest-key")
     target = TemporalTarget(address=stack.temporal_address)
     client = await connect(target, keyring=keyring, role="tests")
     async with KubeClient.from_kubeconfig(stack.kubeconfig, qps=500, burst=1000, user_agent="tests") as kube:
@@ -273,6 +277,7 @@ async def installed(stack: Stack, folder: Path, **environ: str) -> AsyncIterator
             name=name,
             namespace=name,
             keyring=keyring,
+            digest_key=digest_key,
             environ=environ,
         )
         try:

@@ -25,9 +25,9 @@ from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, WindlassError
 from windlass.temporal import search_attributes
 from windlass.temporal.client import TemporalTarget, connect
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.codec_server import create_app, serve
 from windlass.temporal.codec_token import new_token
+from windlass.temporal.sealing import Sealer
 
 pytestmark = pytest.mark.stack
 
@@ -128,7 +128,7 @@ async def test_the_temporal_tool_reads_payloads_through_the_endpoint(stack: Stac
     client = await _connected(address)
     workflow_id = f"tool/{uuid4()}"
     await client.start_workflow("Nobody", {"secret": CANARY}, id=workflow_id, task_queue="nobody")
-    app = create_app(PayloadCodec(REPLAY_KEYRING), token=(token := new_token()), origins=[])
+    app = create_app(Sealer(REPLAY_KEYRING), namespace="default", token=(token := new_token()), origins=[])
     async with serve(app, port=0) as port:
         shown = ["workflow", "show", "--workflow-id", workflow_id, "--output", "json", "--address", address]
         assert CANARY not in await _input(stack.tool("temporal"), *shown)

@@ -11,20 +11,23 @@ import pytest
 from temporalio.api.common.v1 import Payload
 
 from windlass.domain.errors import PermanentError
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.codec_server import MAX_PAYLOADS, MAX_REQUEST, create_app, serve
 from windlass.temporal.codec_token import new_token
 from windlass.temporal.keyring import Keyring
+from windlass.temporal.sealing import WORKFLOW_ID, Binding, Sealer
 
 CANARY = "canary-in-a-payload"
 UI = "http://127.0.0.1:8233"
 TOKEN = new_token()
-CODEC = PayloadCodec(Keyring.generate())
+SEALER = Sealer(Keyring.generate())
+HERE = Binding("default", "windlass/package/prod.billing")
 
 
 @pytest.fixture(scope="module")
 async def endpoint() -> AsyncIterator[str]:
-    async with serve(create_app(CODEC, token=TOKEN, origins=[UI, "http://localhost:8233"]), port=0) as port:
+    async with serve(
+        create_app(SEALER, namespace="default", token=TOKEN, origins=[UI, "http://localhost:8233"]), port=0
+    ) as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -34,8 +37,8 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def _body(codec: PayloadCodec = CODEC) -> dict[str, Any]:
-    (encoded,) = await codec.encode([Payload(metadata={"encoding": b"json/plain"}, data=f'"{CANARY}"'.encode())])
+def _body(sealer: Sealer = SEALER, binding: Binding = HERE) -> dict[str, Any]:
+    encoded = sealer.seal(Payload(metadata={"encoding": b"json/plain"}, data=f'"{CANARY}"'.encode()), binding)
     metadata = {name: base64.b64encode(value).decode() for name, value in encoded.metadata.items()}
     return {"payloads": [{"metadata": metadata, "data": base64.b64encode(encoded.data).decode()}]}
 
@@ -51,7 +54,7 @@ async def _body(codec: PayloadCodec = CODEC) -> dict[str, Any]:
     ids=["path", "bearer", "browser", "path beside another bearer"],
 )
 async def test_the_token_opens(endpoint: str, http: aiohttp.ClientSession, path: str, headers: dict[str, str]) -> None:
-    async with http.post(endpoint + path, json=await _body(), headers=headers) as response:
+    async with http.post(endpoint + path, json=_body(), headers=headers) as response:
         assert response.status == 200
         assert response.content_type == "application/json"
         (payload,) = (await response.json())["payloads"]
@@ -75,7 +78,7 @@ async def test_the_token_opens(endpoint: str, http: aiohttp.ClientSession, path:
 async def test_nothing_else_does(
     endpoint: str, http: aiohttp.ClientSession, path: str, headers: dict[str, str]
 ) -> None:
-    async with http.post(endpoint + path, json=await _body(), headers=headers) as response:
+    async with http.post(endpoint + path, json=_body(), headers=headers) as response:
         assert response.status == 401
         assert CANARY not in await response.text()
 
@@ -84,7 +87,7 @@ async def test_a_browser_of_another_origin_is_refused_even_with_the_token(
     endpoint: str, http: aiohttp.ClientSession
 ) -> None:
     headers = {"Origin": "http://evil.example"}
-    async with http.post(f"{endpoint}/{TOKEN}/decode", json=await _body(), headers=headers) as response:
+    async with http.post(f"{endpoint}/{TOKEN}/decode", json=_body(), headers=headers) as response:
         assert response.status == 403
         assert "Access-Control-Allow-Origin" not in response.headers
     async with http.options(f"{endpoint}/{TOKEN}/decode", headers=headers) as response:
@@ -110,7 +113,7 @@ async def test_the_preflight_of_the_ui_is_answered_without_a_token(
 
 
 async def test_errors_reach_the_ui_through_cors(endpoint: str, http: aiohttp.ClientSession) -> None:
-    async with http.post(f"{endpoint}/wrong/decode", json=await _body(), headers={"Origin": UI}) as response:
+    async with http.post(f"{endpoint}/wrong/decode", json=_body(), headers={"Origin": UI}) as response:
         assert response.status == 401
         assert response.headers["Access-Control-Allow-Origin"] == UI
 
@@ -139,7 +142,7 @@ async def test_sizes_are_bounded(endpoint: str, http: aiohttp.ClientSession) -> 
 
 async def test_an_unknown_key_is_named(endpoint: str, http: aiohttp.ClientSession) -> None:
     foreign = Keyring.generate()
-    async with http.post(f"{endpoint}/{TOKEN}/decode", json=await _body(PayloadCodec(foreign))) as response:
+    async with http.post(f"{endpoint}/{TOKEN}/decode", json=_body(Sealer(foreign))) as response:
         assert response.status == 422
         assert foreign.current in await response.text()
 
@@ -149,7 +152,7 @@ async def test_nothing_of_a_request_is_logged(
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         for path in (f"/{TOKEN}/decode", "/wrong/decode"):
-            async with http.post(endpoint + path, json=await _body()):
+            async with http.post(endpoint + path, json=_body()):
                 pass
         async with http.post(f"{endpoint}/{TOKEN}/decode", data=CANARY.encode()):
             pass
@@ -160,11 +163,38 @@ async def test_nothing_of_a_request_is_logged(
 @pytest.mark.parametrize("token", ["", "short", "x" * 31, "with/slash" * 5, "with space" * 5, "x" * 40 + "\n"])
 def test_weak_or_unroutable_tokens_are_refused(token: str) -> None:
     with pytest.raises(PermanentError, match="32 or more"):
-        create_app(CODEC, token=token, origins=[])
+        create_app(SEALER, namespace="default", token=token, origins=[])
 
 
 async def test_a_taken_port_is_said(endpoint: str) -> None:
     taken = int(endpoint.rpartition(":")[2])
     with pytest.raises(PermanentError, match=f":{taken}"):
-        async with serve(create_app(CODEC, token=TOKEN, origins=[]), port=taken):
+        async with serve(create_app(SEALER, namespace="default", token=TOKEN, origins=[]), port=taken):
             pass
+
+
+async def test_the_namespace_of_the_request_counts(endpoint: str, http: aiohttp.ClientSession) -> None:
+    body = _body(binding=Binding("team-a", HERE.workflow_id))
+    for namespace, status in (("team-a", 200), ("default", 422)):
+        headers = {"X-Namespace": namespace}
+        async with http.post(f"{endpoint}/{TOKEN}/decode", json=body, headers=headers) as response:
+            assert response.status == status
+
+
+async def test_a_payload_that_names_another_workflow_than_its_own_is_refused(
+    endpoint: str, http: aiohttp.ClientSession
+) -> None:
+    body = _body()
+    body["payloads"][0]["metadata"][WORKFLOW_ID] = base64.b64encode(b"windlass/package/test.billing").decode()
+    async with http.post(f"{endpoint}/{TOKEN}/decode", json=body) as response:
+        assert response.status == 422
+        assert CANARY not in await response.text()
+
+
+async def test_what_was_never_encoded_is_shown_as_it_is(endpoint: str, http: aiohttp.ClientSession) -> None:
+    plain = {
+        "metadata": {"encoding": base64.b64encode(b"json/plain").decode()},
+        "data": base64.b64encode(b"1").decode(),
+    }
+    async with http.post(f"{endpoint}/{TOKEN}/decode", json={"payloads": [plain]}) as response:
+        assert (await response.json())["payloads"] == [plain]

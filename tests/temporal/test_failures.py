@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from replay.keyring import REPLAY_KEYRING
 from temporalio.api.failure.v1 import Failure
+from temporalio.converter import WorkflowSerializationContext
 from temporalio.exceptions import (
     ActivityError,
     ApplicationError,
@@ -77,7 +78,7 @@ def _timeout(kind: TimeoutType, cause: BaseException | None = None) -> TimeoutEr
 
 
 async def _over_the_wire(error: BaseException) -> BaseException:
-    converter = data_converter(REPLAY_KEYRING)
+    converter = data_converter(REPLAY_KEYRING).with_context(WorkflowSerializationContext("default", "w/plan"))
     failure = Failure()
     await converter.encode_failure(error, failure)
     sent = Failure.FromString(failure.SerializeToString())

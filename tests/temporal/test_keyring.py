@@ -15,22 +15,19 @@ from windlass.temporal.keyring import ENVIRONMENT_FILE, ENVIRONMENT_TEXT, Keyrin
 def test_generated_keyrings_differ_and_survive_their_document() -> None:
     one, other = Keyring.generate(), Keyring.generate()
     assert one.keys != other.keys
-    assert one.digest_key != other.digest_key
     assert Keyring.parse(one.document(), origin="test") == one
 
 
 def test_yaml_is_read_too() -> None:
     key = base64.b64encode(b"k" * 32).decode()
-    ring = Keyring.parse(f"current: b\nkeys:\n  a: {key}\n  b: {key}\ndigest: {key}\n", origin="test")
+    ring = Keyring.parse(f"current: b\nkeys:\n  a: {key}\n  b: {key}\n", origin="test")
     assert ring.current == "b"
     assert set(ring.keys) == {"a", "b"}
-    assert ring.digest_key == b"k" * 32
 
 
 def test_a_keyring_never_shows_its_keys() -> None:
-    ring = Keyring(current="a", keys={"a": b"A" * 32}, digest_key=b"D" * 32)
+    ring = Keyring(current="a", keys={"a": b"A" * 32})
     assert "AAAA" not in f"{ring!r} {ring}"
-    assert "DDDD" not in f"{ring!r} {ring}"
 
 
 def test_created_once_with_mode_0600_by_many_at_once(tmp_path: Path) -> None:
@@ -62,8 +59,6 @@ SECRET = "c2VjcmV0LXZhbHVlLWluLWEta2V5cmluZw"  # 25 bytes: the right form, the w
         (_document(keys={"a b": SECRET}), "key id"),
         (_document(keys={"": SECRET}), "key id"),
         (_document(current="gone"), "`current` does not name"),
-        (_document(digest=None), "`digest` is not 32 bytes"),
-        (_document(digest="%%%"), "`digest` is not 32 bytes"),
     ],
     ids=[
         "unclosed",
@@ -75,8 +70,6 @@ SECRET = "c2VjcmV0LXZhbHVlLWluLWEta2V5cmluZw"  # 25 bytes: the right form, the w
         "space in an id",
         "empty id",
         "unknown current",
-        "no digest",
-        "digest no base64",
     ],
 )
 def test_a_wrong_document_is_refused_without_being_quoted(text: str, complaint: str) -> None:

@@ -21,11 +21,11 @@ from windlass.devstack.stack import Stack
 from windlass.domain.errors import Actor, Category, Reason
 from windlass.temporal import search_attributes
 from windlass.temporal.client import TemporalTarget, connect
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.codec_server import create_app, serve
 from windlass.temporal.codec_token import new_token
 from windlass.temporal.failures import failure_of
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
+from windlass.temporal.sealing import Sealer
 
 pytestmark = pytest.mark.stack
 
@@ -121,7 +121,7 @@ async def test_a_foreign_exception_leaves_its_type_and_nothing_of_its_text(clien
 async def test_the_decode_endpoint_reads_what_the_server_stores(client: Client, queue: str) -> None:
     _, history = await _run(client, queue, Request(secret=CANARY))
     stored = json_format.MessageToDict(history.events[0].workflow_execution_started_event_attributes.input)
-    app = create_app(PayloadCodec(REPLAY_KEYRING), token=(token := new_token()), origins=[UI])
+    app = create_app(Sealer(REPLAY_KEYRING), namespace="default", token=(token := new_token()), origins=[UI])
     async with (
         serve(app, port=0) as port,
         aiohttp.ClientSession() as http,

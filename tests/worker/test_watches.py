@@ -16,11 +16,26 @@ from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.package import Hook
 from windlass.ports.kube import Object, ObjectList, ResourceInfo, WatchEvent
+from windlass.worker.border import Border
 from windlass.worker.watches import OpenWatch
 
 KEY = PackageKey(installation="test", kind=Kind.APPLICATION, namespace="prod", name="web")
 HOOK = Hook(path="hooks/x", orders={}, kubernetes=(KubernetesBinding(kind="ConfigMap", api_version="v1"),))
 WATCHED = WatchedRecord(digest="d", hooks=(HOOK,), bindings={"hooks/x#0": BindingRecord(synchronized=True, known={})})
+
+
+class NoFaults:
+    """Nothing fails here."""
+
+    def failed(self, *_: object) -> None:
+        raise AssertionError("a part has failed")
+
+    def works(self, *_: object) -> None: ...
+
+    def ended(self, *_: object) -> None: ...
+
+
+BORDER = Border(NoFaults(), lambda _: None)
 
 
 class Maps:
@@ -85,7 +100,7 @@ class Opened:
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
     maps, rung = Maps(), list[HookEvents]()
-    watch = OpenWatch(KEY, WATCHED, kube=maps, jq=NoFilter(), ring=lambda _, events: rung.append(events))
+    watch = OpenWatch(KEY, WATCHED, kube=maps, jq=NoFilter(), ring=lambda _, events: rung.append(events), border=BORDER)
 
     async def config_maps(*_: str) -> ResourceInfo:
         return ResourceInfo(api_version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)

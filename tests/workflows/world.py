@@ -111,6 +111,8 @@ class FakeWorld:
     hooks: tuple[Hook, ...] = ()
     at_hand: bool = False
     restored: Restored = field(default_factory=Restored)
+    disabled: str = ""
+    """What the module's own script says against it."""
     after_helm_changes_values: bool = False
     mailboxes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     unsynchronized: int = 0
@@ -122,6 +124,10 @@ class FakeWorld:
     deaf: int = 0
     """So many writes of status leave their Events unrecorded."""
     statuses: list[StatusRequest] = field(default_factory=list[StatusRequest])
+    unopened: set[str] = field(default_factory=set[str])
+    """Local activities of these types leave what they are asked for to the remote one."""
+    postponed: bool = False
+    """Whether event hooks leave their runs to the remote activity."""
     drifted: deque[DriftResult] = field(default_factory=deque[DriftResult])
     requests: list[Any] = field(default_factory=list[Any])
 
@@ -144,6 +150,10 @@ class FakeWorld:
         """Let the next calls of ``name`` raise these, one after the other."""
         for error in errors:
             self._scripts[name].append(_raising(error))
+
+    def heal(self, name: str) -> None:
+        """Let calls of ``name`` succeed from now on."""
+        self._scripts[name].clear()
 
     def lose(self, name: str) -> asyncio.Event:
         """Let the next call of ``name`` fall silent, as if its worker had died; the event says that it was begun."""
@@ -194,6 +204,10 @@ class FakeWorld:
         if script:
             await script.popleft()()
 
+    def _leaves(self) -> bool:
+        info = activity.info()
+        return info.is_local and info.activity_type in self.unopened
+
     # -- the activities ----------------------------------------------------------------------------------------------
 
     @activity.defn(name="package.observe")
@@ -227,21 +241,27 @@ class FakeWorld:
 
     @activity.defn(name="package.install")
     async def install(self, request: InstallRequest) -> RecordResult:
+        if self._leaves():
+            return RecordResult(pending=True)
         await self._play(f"install {request.artifact.source.version}", request)
         return RecordResult()
 
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:
+        if self._leaves():
+            return LoadResult(pending=True)
         await self._play(f"load {request.artifact.source.version}", request)
         return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=self.hooks))
 
     @activity.defn(name="package.apply_settings")
     async def apply_settings(self, request: SettingsRequest) -> SettingsResult:
+        if self._leaves():
+            return SettingsResult(pending=True)
         # The mark of a good release ends with the digest of its settings.
         settings = request.restore.rpartition("/")[2] or self.desired.settings
         await self._play(f"apply_settings {settings}", request)
         self.values = f"{settings}{self.patch}"
-        return SettingsResult(settings=settings, values=self.values)
+        return SettingsResult(settings=settings, values=self.values, disabled=self.disabled)
 
     @activity.defn(name="package.clean_up")
     async def clean_up(self, request: PackageRequest) -> None:
@@ -292,7 +312,7 @@ class FakeWorld:
 
     @activity.defn(name="hook.run_events")
     async def run_events(self, request: EventsRequest) -> EventsResult:
-        if activity.info().is_local and self._scripts["hook.run_events"]:
+        if activity.info().is_local and (self.postponed or self._scripts["hook.run_events"]):
             return EventsResult(pending=True)  # what is held or fails, does so in the remote activity
         waiting = self.mailboxes.get(request.queue, [])
         head = waiting[0] if waiting else ""

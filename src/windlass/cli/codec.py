@@ -34,11 +34,12 @@ def serve(
     import signal
 
     from windlass.domain.errors import Actor, PermanentError, Reason
-    from windlass.temporal.codec import PayloadCodec
+    from windlass.temporal.client import TemporalTarget
     from windlass.temporal.codec_server import LOOPBACK, create_app
     from windlass.temporal.codec_server import serve as serving
     from windlass.temporal.codec_token import token_at
     from windlass.temporal.keyring import ENVIRONMENT_FILE, Keyring
+    from windlass.temporal.sealing import Sealer
 
     keyring = Keyring.from_environment(os.environ)
     if keyring is None:
@@ -48,7 +49,9 @@ def serve(
             hint=f"set {ENVIRONMENT_FILE} to the installation's keyring file",
             actor=Actor.ADMIN,
         )
-    application = create_app(PayloadCodec(keyring), token=token_at(token_file), origins=ui_origin)
+    target = TemporalTarget.from_environment(os.environ)
+    namespace = target.namespace if target else os.environ.get("TEMPORAL_NAMESPACE") or "default"
+    application = create_app(Sealer(keyring), namespace=namespace, token=token_at(token_file), origins=ui_origin)
 
     async def run() -> None:
         stop = asyncio.Event()

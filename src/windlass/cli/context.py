@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from windlass.runtime import Runtime
     from windlass.runtime.packages import PackageLifecycles
     from windlass.temporal.client import TemporalTarget
+    from windlass.temporal.digest_key import DigestKey
     from windlass.temporal.keyring import Keyring
 
 INSTALLATION = "WINDLASS_INSTALLATION"
@@ -37,6 +38,7 @@ SHARDS = "WINDLASS_SHARDS"
 POOLS = "WINDLASS_POOLS"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
+ACCEPT_PLAIN_PAYLOADS = "WINDLASS_ACCEPT_PLAIN_PAYLOADS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
 
 
@@ -146,6 +148,43 @@ class Context:
         return found
 
     @property
+    def digest_key(self) -> DigestKey:
+        """The digest key named by the environment, else the one that `windlass up` made in the data directory.
+
+        Raises:
+            PermanentError: there is none. With a new one all that the installation has kept would be refused.
+        """
+        from windlass.temporal.digest_key import ENVIRONMENT_FILE, DigestKey
+
+        file = self.data_dir / "digest-key"
+        found = DigestKey.from_environment(self.environ) or (DigestKey.load(file) if file.exists() else None)
+        if found is None:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"there is no digest key: {ENVIRONMENT_FILE} is not set and {file} does not exist",
+                hint=f"set {ENVIRONMENT_FILE} to the installation's digest key, or --data-dir to its stack's folder",
+                actor=Actor.ADMIN,
+            )
+        return found
+
+    @property
+    def accept_plain_payloads(self) -> bool:
+        """Whether what is not encoded is accepted from Temporal.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, the setting is neither true nor false.
+        """
+        text = self.environ.get(ACCEPT_PLAIN_PAYLOADS, "") or "false"
+        if text not in {"true", "false"}:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"{ACCEPT_PLAIN_PAYLOADS} is {text!r}",
+                hint="set it to true or false",
+                actor=Actor.USER,
+            )
+        return text == "true"
+
+    @property
     def ui(self) -> str:
         """Address of the Temporal UI's page for the namespace; empty if it is not known."""
         explicit = self.environ.get("WINDLASS_TEMPORAL_UI", "")
@@ -198,6 +237,14 @@ class Context:
         """After how many events a lifecycle's run hands over to the next."""
         return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
 
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number from 1 that the environment variable ``name`` holds.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, it holds something else.
+        """
+        return _number(self.environ, name, default)
+
     @property
     def package_limits(self) -> PackageLimits:
         """What a package may at most be; archives and files in MiB."""
@@ -249,7 +296,7 @@ class Context:
         from windlass.adapters.packages.store import PackageStore
         from windlass.runtime import Runtime
 
-        digest_key = self.keyring.digest_key
+        digest_key = self.digest_key.key
         client = KubeClient.from_kubeconfig(self.kubeconfig, user_agent=f"windlass-{role}/{__version__}")
         with tempfile.TemporaryDirectory(prefix="windlass-runtime-") as folder:
             packages = PackageStore(Path(folder), self.package_limits, self.fetch_limits)
@@ -265,7 +312,7 @@ class Context:
         """Connect to Temporal."""
         from windlass.temporal.client import connect
 
-        return await connect(self.temporal, keyring=self.keyring, role=role)
+        return await connect(self.temporal, keyring=self.keyring, role=role, accept_plain=self.accept_plain_payloads)
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:

@@ -112,16 +112,18 @@ def _context(stack: Stack) -> Context:
     from windlass.cli.context import INSTALLATION as INSTALLATION_VARIABLE
     from windlass.cli.context import Context
     from windlass.cli.demo_story import INSTALLATION
-    from windlass.temporal.keyring import ENVIRONMENT_FILE, Keyring
+    from windlass.temporal import digest_key, keyring
 
-    keyring = stack.data_dir / "keyring.yaml"
-    Keyring.load_or_create(keyring)
+    payload_keys, digest_file = stack.data_dir / "keyring.yaml", stack.data_dir / "digest-key"
+    keyring.Keyring.load_or_create(payload_keys)
+    digest_key.DigestKey.load_or_create(digest_file)
     environ = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         **stack.env,
         "TEMPORAL_NAMESPACE": "default",
         INSTALLATION_VARIABLE: INSTALLATION,
-        ENVIRONMENT_FILE: str(keyring),
+        keyring.ENVIRONMENT_FILE: str(payload_keys),
+        digest_key.ENVIRONMENT_FILE: str(digest_file),
         "WINDLASS_HELM": str(stack.tool("helm")),
         "WINDLASS_TEMPORAL_UI": stack.ui_url,
     }

@@ -14,6 +14,7 @@ from windlass.runtime.history import HOOK, STEPS
 if TYPE_CHECKING:
     from temporalio.api.history.v1 import HistoryEvent
     from temporalio.client import Client
+    from temporalio.converter import DataConverter
 
 END: Final = "Completed"
 """The step of the fact that ends a life."""
@@ -25,11 +26,11 @@ class Reader:
     """Translates the events of one run, in order.
 
     Args:
-        client: its data converter decodes summaries.
+        converter: decodes summaries; for the workflow whose run it is.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, converter: DataConverter) -> None:
+        self._converter = converter
         self._steps: dict[int, str] = {}
 
     async def fact(self, event: HistoryEvent) -> Fact | None:
@@ -66,7 +67,7 @@ class Reader:
             return None
         summary = ""
         if event.user_metadata.HasField("summary"):
-            [summary] = await self._client.data_converter.decode([event.user_metadata.summary], [str])
+            [summary] = await self._converter.decode([event.user_metadata.summary], [str])
         if scheduled.activity_type.name == HOOK:
             step, _, summary = summary.partition(": ")
         self._steps[event.event_id] = step
@@ -107,8 +108,10 @@ async def facts(client: Client, workflow_id: str, run_id: str) -> AsyncGenerator
     """
     from temporalio.service import RPCError
 
+    from windlass.temporal.converter import converter_for
+
     handle = client.get_workflow_handle(workflow_id, run_id=run_id)
-    reader, told = Reader(client), 0
+    reader, told = Reader(converter_for(client, workflow_id)), 0
     while True:
         try:
             async for event in handle.fetch_history_events(wait_new_event=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
-from windlass.domain.documents import DocumentError, DocumentTooLongError, parse_documents
+from windlass.domain.documents import DocumentError, DocumentTooLargeError, parse_documents
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 _LIST: Final = "List"
@@ -59,10 +59,10 @@ def _text(where: str, content: bytes) -> str:
 def _objects(where: str, text: str) -> Iterator[Manifest]:
     try:
         documents = parse_documents(text)
-    except DocumentTooLongError as error:
-        _refuse(where, error.problem, "split it into several files, or take JSON: kubectl get -o json")
+    except DocumentTooLargeError as error:
+        _refuse(where, error.problem, "split it into several files")
     except DocumentError as error:
-        _refuse(where, str(error), "correct the text at that place")
+        _refuse(where, error.message, "correct the text at that place")
     for number, document in enumerate(documents, start=1):
         place = f"{where}, document {number}"
         if not isinstance(document, dict):

@@ -78,7 +78,7 @@ def what_if(files: Sequence[Path], pairs: Sequence[str]) -> dict[str, Any]:
         try:
             return parse_document(text)
         except DocumentError as error:
-            raise _refused(f"{where}: {error}", "correct the YAML") from error
+            raise _refused(f"{where}: {error.message}", "correct the YAML") from None
 
     settings: dict[str, Any] = {}
     for path in files:

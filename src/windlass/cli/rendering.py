@@ -64,11 +64,12 @@ async def rendered(
     from windlass.activities.inputs import inputs_of
     from windlass.adapters.kube.records import RecordStore
     from windlass.adapters.packages.store import PackageStore
+    from windlass.domain.secret_texts import marked_texts, secret_texts
 
     key = application.key(place.context.installation)
     source = replace(application.source, version=version) if version else application.source
     inputs = await inputs_of(application, repositories=place.kube.get, referenced=place.kube.get)
-    digest_key = place.context.keyring.digest_key
+    digest_key = place.context.digest_key.key
     records = RecordStore(place.kube, digest_key)
     with tempfile.TemporaryDirectory(prefix="windlass-render-") as folder:
         packages = PackageStore(Path(folder) / "packages", place.context.package_limits, place.context.fetch_limits)
@@ -81,7 +82,8 @@ async def rendered(
                 Reason.PACKAGE_NOT_FOUND, f"{source} has no chart: there is nothing to render", actor=Actor.USER
             )
         values = _values(contents, content, inputs, record, settings or {}, same=artifact == record.artifact)
-        documents = await _manifest(place, application, content, values, Path(folder) / "helm")
+        secrets = secret_texts(inputs.concealed()) | marked_texts(values, content.schemas)
+        documents = await _manifest(place, application, content, values, secrets, Path(folder) / "helm")
         located = await _located(place, application, documents)
     own = {ref: obj for ref, obj in located.items() if HOOK not in (obj["metadata"].get("annotations") or {})}
     return Rendered(
@@ -120,7 +122,7 @@ def _values(
 
 
 async def _manifest(
-    place: Cluster, application: PackageObject, content: Content, values: Values, scratch: Path
+    place: Cluster, application: PackageObject, content: Content, values: Values, secrets: frozenset[str], scratch: Path
 ) -> tuple[Object, ...]:
     from windlass.adapters.helm import manifest
     from windlass.adapters.helm.client import HelmClient
@@ -142,6 +144,7 @@ async def _manifest(
                 chart_has_hooks=package.chart_has_hooks,
                 values=release_values(package, values),
                 digest="",
+                secrets=secrets,
             ),
             upgrade=application.status is not None and application.status.release is not None,
         )

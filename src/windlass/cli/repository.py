@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -127,6 +126,7 @@ async def _object(name: str) -> Repository:
 
 
 def _login(host: str, reach: Reach) -> Login | None:
+    from windlass.domain.documents import DocumentError, parse_json
     from windlass.domain.registry_login import Login, login_for
 
     if reach.username or reach.password_stdin:
@@ -142,11 +142,11 @@ def _login(host: str, reach: Reach) -> Login | None:
         return Login(username=reach.username, password=password)
     file = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker") / "config.json"
     try:
-        return login_for(json.loads(file.read_text()), host)
+        return login_for(parse_json(file.read_bytes()), host)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        detail = "is not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+    except (ValueError, DocumentError) as error:
+        detail = "is not JSON" if isinstance(error, DocumentError) else str(error)
         if detail == "has no mapping `auths`":  # credential helpers alone: we know none
             return None
         raise PermanentError(

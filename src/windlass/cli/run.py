@@ -29,7 +29,15 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-DataDir = Annotated[Path | None, typer.Option(help="Data directory of the stack and of this process.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Data directory of the stack: where its servers, keyring and programs are found.")
+]
+WorkDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of this process alone: package cache, scratch files, lock; default: one in the data directory."
+    ),
+]
 Form = Annotated[LogFormat, typer.Option("--log-format", help="For people or for machines.")]
 Level = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]
 
@@ -39,26 +47,33 @@ def worker(
         Role, typer.Option(help="What this process does; all is everything that the installation needs.")
     ] = Role.WORKER,
     data_dir: DataDir = None,
+    work_dir: WorkDir = None,
     log_format: Form = LogFormat.CONSOLE,
     log_level: Level = "info",
 ) -> None:
     """Run package lifecycles: workflows, Helm operations and hooks. Stops in order on Ctrl-C and SIGTERM."""
-    _run(role, data_dir, log_format, log_level)
+    _run(role, data_dir, work_dir, log_format, log_level)
 
 
-def watcher(data_dir: DataDir = None, log_format: Form = LogFormat.CONSOLE, log_level: Level = "info") -> None:
+def watcher(
+    data_dir: DataDir = None,
+    work_dir: WorkDir = None,
+    log_format: Form = LogFormat.CONSOLE,
+    log_level: Level = "info",
+) -> None:
     """Watch the cluster and signal the lifecycles. Several may run: one holds the Lease, the others wait."""
-    _run(Role.WATCHER, data_dir, log_format, log_level)
+    _run(Role.WATCHER, data_dir, work_dir, log_format, log_level)
 
 
-def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
+def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
     import uvloop
 
     from windlass import logs
     from windlass.cli.context import Context
     from windlass.contracts.lifecycle import Limits
-    from windlass.worker.main import run
-    from windlass.worker.settings import Settings
+    from windlass.worker.main import Keys, run
+    from windlass.worker.rates import Rates
+    from windlass.worker.settings import WORKFLOW_CACHE, Settings
 
     logs.configure(log_format.value, log_level)
     context = Context.find(data_dir)
@@ -72,18 +87,22 @@ def _run(role: Role, data_dir: Path | None, log_format: LogFormat, log_level: st
         installation=context.installation,
         shards=context.shards,
         kubeconfig=context.kubeconfig,
-        data_dir=context.data_dir / (role.value if pool else "worker"),
+        data_dir=work_dir.absolute() if work_dir else context.data_dir / (role.value if pool else "worker"),
         helm=context.helm,
         ui=context.ui,
         limits=Limits(events=context.continue_after_events),
         pools=context.pools,
         # Where others do the work there is still what was begun before, and hooks need no Helm.
         helm_children=1 if role in {Role.WORKFLOWS, Role.HOOKS} else Settings.helm_children,
+        workflow_cache=context.number("WINDLASS_WORKFLOW_CACHE", WORKFLOW_CACHE),
+        rates=Rates.parse(context.environ.get("WINDLASS_API_RATES", "")),
         metrics_address=context.metrics_address,
         packages=context.package_limits,
         fetch=context.fetch_limits,
+        accept_plain_payloads=context.accept_plain_payloads,
     )
-    code = uvloop.run(run(settings, context.temporal, context.keyring, parts))
+    keys = Keys(payloads=context.keyring, digests=context.digest_key)
+    code = uvloop.run(run(settings, context.temporal, keys, parts))
     sys.stdout.flush()
     sys.stderr.flush()
     # Native threads of the Temporal and Helm libraries may abort the interpreter while it is torn down, which would

@@ -45,6 +45,9 @@ class Form(StrEnum):
 
 Output = Annotated[Form, typer.Option("--output", "-o", help="For people or for programs.")]
 
+MAX_CLUSTERS: Final = 16
+"""Of 300 MB each; who wants more does not want them on one machine."""
+
 _FOLLOW_EVERY: Final = 0.2  # seconds between two looks at a growing log
 
 
@@ -57,12 +60,17 @@ def up(
     extras: Annotated[
         list[Extra] | None, typer.Option("--with", help="A part that is not always there; may be repeated.")
     ] = None,
+    clusters: Annotated[int, typer.Option(min=0, max=MAX_CLUSTERS, help="Clusters beside the management cluster.")] = 0,
+    clusters_namespace: Annotated[
+        str, typer.Option(help="Namespace of the Secrets with the kubeconfigs of these clusters.")
+    ] = "default",
     data_dir: DataDir = None,
 ) -> None:
     """Start Temporal and a Kubernetes control plane on this machine; Ctrl-C stops them again.
 
     Everything binds to the loopback address and keeps its data in one directory: the next start goes on from there.
-    Programs that are missing are built first, once; `windlass doctor` tells which.
+    Programs that are missing are built first, once; `windlass doctor` tells which. With `--clusters N` there are N more
+    control planes, each with its kubeconfig in a Secret (cluster-1, cluster-2, ...; key `kubeconfig`).
     """
     from windlass.devstack.stack import Stack, StackOptions
 
@@ -72,6 +80,8 @@ def up(
         temporal_address=temporal_address,
         registry=Extra.REGISTRY in (extras or ()),
         nats=Extra.NATS in (extras or ()),
+        clusters=clusters,
+        clusters_namespace=clusters_namespace,
     )
     stack = Stack.start(data_dir, options=options, detach=detach, report=typer.echo)
     typer.echo(_summary(stack))
@@ -131,6 +141,7 @@ def status(data_dir: DataDir = None, output: Output = Form.TABLE) -> None:
         "dataDir": str(folder),
         "supervisor": state.supervisor if running else 0,
         "kubeconfig": state.kubeconfig,
+        "clusters": state.clusters,
         "temporal": state.temporal_address,
         "ui": state.ui_url,
         "nats": state.nats_url,
@@ -216,6 +227,7 @@ def _summary(stack: Stack) -> str:
         lines.append(f"UI          {state.ui_url}")
     if state.nats_url:
         lines.append(f"NATS        {state.nats_url}, login and authority: export the variables below")
+    lines += [f"{name:<11} {kubeconfig}" for name, kubeconfig in state.clusters.items()]
     lines += ["", *(f"export {name}={value}" for name, value in stack.env.items())]
     return "\n".join(lines)
 

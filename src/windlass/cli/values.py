@@ -7,17 +7,15 @@ hook patches included, and the schemas they belong to. What is wanted but not re
 from __future__ import annotations
 
 import base64
-import gzip
-import json
 from typing import Any, Final, cast
 
-import yaml
-
+from windlass.adapters.helm import record
 from windlass.cli.cluster import Cluster
 from windlass.cli.target import named
 from windlass.contracts.objects import PackageObject
 from windlass.domain import openapi
 from windlass.domain.defaults import fill_defaults
+from windlass.domain.documents import is_object, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.package import Values
 from windlass.domain.schema import SETTINGS_SCHEMA, VALUES_SCHEMA
@@ -71,8 +69,7 @@ async def _newest(place: Cluster, package: PackageObject) -> Values:
             actor=Actor.USER,
         )
     secret = max(found.items, key=lambda one: int(one["metadata"]["labels"]["version"]))
-    # As Helm writes it: base64 of gzipped JSON, and base64 once more as in any Secret.
-    return json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))
+    return record.content(secret)
 
 
 def _schemas(chart: Values) -> list[Values]:
@@ -89,8 +86,9 @@ def _schemas(chart: Values) -> list[Values]:
 
 
 def _parsed(data: str | None) -> Values | None:
-    # It was loaded with success before it was released, so it is a YAML map.
-    return cast("Values | None", yaml.safe_load(base64.b64decode(data))) if data else None
+    """Return a schema as the record holds it, whoever wrote it; None if it is no mapping."""
+    found = parse_helm(base64.b64decode(data)) if data else None
+    return found if is_object(found) else None
 
 
 def _without_nulls(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import platform
 import re
 import time
@@ -60,6 +59,7 @@ async def _servers(data_dir: Path | None) -> dict[str, str]:
     from windlass.adapters.kube.ratelimit import TokenBucket
     from windlass.adapters.kube.transport import Transport
     from windlass.cli.cluster import cluster
+    from windlass.domain.documents import parse_json
     from windlass.domain.ids import API_VERSION
 
     async with cluster("", data_dir) as place:
@@ -74,7 +74,7 @@ async def _servers(data_dir: Path | None) -> dict[str, str]:
         client = await place.context.connect("cli")
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
     return {
-        KUBERNETES: json.loads(answer.body).get("gitVersion", "") if answer.status < 400 else "",
+        KUBERNETES: parse_json(answer.body).get("gitVersion", "") if answer.status < 400 else "",
         KINDS: served.api_version if served else "",
         "temporal server": info.server_version,
     }

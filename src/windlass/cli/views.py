@@ -25,6 +25,12 @@ WIDE: Final = 140
 SHOWN: Final = 12
 """How many of the newest Events and orders a description shows."""
 
+_ORDERS_OF: Final = {
+    Cause.FAILED: ("retry", "rollback", "skip"),
+    Cause.WORKER_LOST: ("retry",),
+    Cause.CANCELLED: ("resume",),
+    Cause.BREAKPOINT: ("resume",),
+}
 _CURRENT: Final = "current"
 _WAITING: Final = "WaitConverge"
 
@@ -192,7 +198,7 @@ def _control(package: PackageObject) -> list[RenderableType]:
         lines += ["", Text.assemble(("Held", "bold yellow"), f"  at {held.step}: {held.reason or held.cause.value}")]
         if status.failure is None:  # what failed has been told
             lines += [Text(f"  {line}") for line in (held.message or "").splitlines()]
-        words = ("retry", "rollback", "skip") if held.cause is Cause.FAILED else ("resume",)
+        words = _ORDERS_OF[held.cause]
         lines += [Text(f"  Now: windlass {word} {order}") for word in words]
     if wish := status.rejected:
         kept = wish.instead

@@ -13,12 +13,14 @@ from windlass.domain.conditions import Condition
 from windlass.domain.drift import Correction, Difference, Policy
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle import Desired, Progress
+from windlass.domain.losses import Interruptions
 from windlass.domain.policy import Control, effective
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
 HOOK_EVENTS = "hook_events"
 RELEASE_DRIFTED = "release_drifted"
+QUARANTINED = "quarantined"
 
 
 type Pool = Literal["helm", "hooks"]
@@ -60,6 +62,15 @@ class HookQueue(WireModel):
     run: str = ""
     ahead: str = ""
     failure: Failure | None = None
+    interruptions: Interruptions | None = None
+    held: bool = False
+    """Whether only a person has the failed run tried again."""
+
+    @property
+    def next_try(self) -> float:
+        """When the run at the head may be tried again, 0 for now."""
+        failed = self.failure.next_try if self.failure else 0.0
+        return max(failed, self.interruptions.next_try) if self.interruptions else failed
 
 
 class EventNote(WireModel):
@@ -94,6 +105,26 @@ class DriftState(WireModel):
     again_at: float = 0.0
 
 
+class FaultyPart(WireModel):
+    """A part of a package's work beside its workflow that fails and is tried again."""
+
+    part: str
+    reason: str
+    cause: str = ""
+
+
+class Quarantined(WireModel):
+    """Signal `quarantined`: all parts of the package that are broken in one process; none: everything works again.
+
+    Attributes:
+        source: the kind of process: each knows of its own parts only.
+        parts: one entry for each part, at most `windlass.domain.faults.PARTS_MAX`.
+    """
+
+    source: str
+    parts: tuple[FaultyPart, ...] = ()
+
+
 class LifecycleState(WireModel):
     """Everything a run hands to the next one."""
 
@@ -102,6 +133,8 @@ class LifecycleState(WireModel):
     progress: Progress = Progress()
     conditions: tuple[Condition, ...] = ()
     failure: Failure | None = None
+    interruptions: Interruptions | None = None
+    """How often the running step ended without an outcome; counted across runs."""
     paused: bool = False
     orders: tuple[OrderRecord, ...] = ()
     seen: SeenStatus = SeenStatus()
@@ -119,6 +152,8 @@ class LifecycleState(WireModel):
     """Id of a hook run whose end was not learned; the same run is tried again under it."""
     hook_queues: tuple[HookQueue, ...] = ()
     drift: DriftState = DriftState()
+    quarantine: tuple[Quarantined, ...] = ()
+    """What does not work beside the workflow, one entry for each source that has something to say."""
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()

@@ -48,12 +48,14 @@ class ReleasedRecord(WireModel):
 class RevisionRecord(WireModel):
     """What one release was made from, to make it again: applied settings, and the hooks' patches at its end.
 
-    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings.
+    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings. ``secrets`` are the texts in the
+    settings that came from Secrets.
     """
 
     mark: str
     settings: Values
     settings_digest: str
+    secrets: tuple[str, ...] = ()
     patches: tuple[dict[str, Any], ...] = ()
     config_patches: tuple[dict[str, Any], ...] = ()
 
@@ -101,6 +103,7 @@ class PackageRecord(WireModel):
         released: the release that was applied last.
         settings: user settings that were validated and applied last, references resolved: they may hold secrets.
         settings_digest: keyed digest of ``settings``.
+        secrets: the texts in ``settings`` that came from Secrets: what error texts must not quote.
         patches: accumulated values operations of hooks (`windlass.domain.value_patches`).
         config_patches: accumulated operations of hooks on the settings.
         started: digest of the content whose onStartup hooks have run; empty if none.
@@ -108,6 +111,8 @@ class PackageRecord(WireModel):
         revisions: what the good releases, and the one that stands, were made from; oldest first.
         watched: the kubernetes bindings that are enabled; None if none are.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
+        faults: how often in a row a process ended while a part of the work beside the steps (drift, informers) was
+            under way for this package (`windlass.domain.losses`).
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
 
@@ -118,12 +123,14 @@ class PackageRecord(WireModel):
     released: ReleasedRecord | None = None
     settings: Values | None = None
     settings_digest: str = ""
+    secrets: tuple[str, ...] = ()
     patches: tuple[dict[str, Any], ...] = ()
     config_patches: tuple[dict[str, Any], ...] = ()
     started: str = ""
     completed: str = ""
     journal: tuple[JournalEntry, ...] = ()
     leaving: tuple[dict[str, str], ...] = ()
+    faults: dict[str, int] = Field(default_factory=dict[str, int])
     revisions: tuple[RevisionRecord, ...] = ()
 
     def with_artifact(self, artifact: Artifact) -> Self:
@@ -133,7 +140,7 @@ class PackageRecord(WireModel):
         """
         if self.artifact == artifact:
             return self
-        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None}
+        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None, "faults": {}}
         return self.model_copy(update=update)
 
     def revision(self, mark: str) -> RevisionRecord | None:

@@ -221,7 +221,7 @@ def _failure(state: LifecycleState) -> FailureStatus | None:
         hint=failure.hint or None,
         actor=Actor(failure.actor) if failure.actor else None,
         attempt=failure.attempt,
-        next_try=_next_try(state) if state.failure else controls.moment(failure.next_try),
+        next_try=_next_try(state) if failure is state.failure else controls.moment(failure.next_try),
     )
 
 

@@ -77,10 +77,11 @@ class FinalizerRequest(WireModel):
 
 
 class DownloadRequest(WireModel):
-    """Pin and fetch one version."""
+    """Pin and fetch one version; with ``open`` also read it and ask its hooks, for the steps that follow."""
 
     key: PackageKey
     source: Source
+    open: bool = False
 
 
 class DownloadResult(WireModel):
@@ -90,17 +91,23 @@ class DownloadResult(WireModel):
 
 
 class InstallRequest(WireModel):
-    """Switch the package to this content."""
+    """Switch the package to this content; ``open`` as in `DownloadRequest`."""
 
     key: PackageKey
     uid: str
     artifact: Artifact
+    open: bool = False
     record: RecordRef | None = None
 
 
 class RecordResult(WireModel):
-    """The state Secret as it now is."""
+    """The state Secret as it now is.
 
+    ``pending``, here and in other results: nothing has been told, the remote activity of the same request is to be
+    called.
+    """
+
+    pending: bool = False
     record: RecordRef | None = None
 
 
@@ -122,7 +129,8 @@ class LoadRequest(WireModel):
 class LoadResult(WireModel):
     """What the lifecycle needs of the package: its hooks; the rest is read where it is used."""
 
-    loaded: Loaded
+    pending: bool = False
+    loaded: Loaded | None = None
 
 
 class SettingsRequest(WireModel):
@@ -149,8 +157,9 @@ class SettingsResult(WireModel):
     ``disabled`` says why the module's own script wants it disabled; empty if it does not.
     """
 
-    settings: str
-    values: str
+    pending: bool = False
+    settings: str = ""
+    values: str = ""
     record: RecordRef | None = None
     disabled: str = ""
 

@@ -9,6 +9,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 
@@ -24,10 +25,7 @@ _SHELL_NOT_EXECUTABLE: Final = 126  # POSIX: found and cannot be executed; 127: 
 _SHELL_NOT_FOUND: Final = 127
 
 _SIGNALS: Final = {
-    signal.SIGKILL: Cause(
-        "somebody or the kernel killed it; without a person behind it, for want of memory",
-        "see `dmesg` and `free -m`; the embedded stack takes about 1 GB",
-    ),
+    signal.SIGKILL: Cause("somebody killed it (SIGKILL)"),
     signal.SIGTERM: Cause("somebody asked it to stop"),
     signal.SIGINT: Cause("somebody asked it to stop"),
     signal.SIGSEGV: Cause(
@@ -38,6 +36,11 @@ _SIGNALS: Final = {
     signal.SIGABRT: Cause("it gave up; its log says why"),
     signal.SIGXFSZ: Cause("it may not write files that large (ulimit -f)", "raise the limit"),
 }
+
+_OUT_OF_MEMORY: Final = Cause(
+    "the kernel has killed a process for want of memory, probably this one",
+    "see `dmesg` and `free -m`; the embedded stack takes about 1 GB",
+)
 
 _DAMAGED: Final = Cause(
     "its data is damaged",
@@ -81,17 +84,29 @@ _LOGGED: Final = (
 )
 
 
-def cause(returncode: int, lines: Sequence[str]) -> Cause | None:
+def memory_kills() -> int:
+    """Return how many processes the kernel has killed for want of memory since it started; 0 if it does not say."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0  # not Linux
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def cause(returncode: int, lines: Sequence[str], *, out_of_memory: bool = False) -> Cause | None:
     """Return why a process ended, None if nothing is known of it.
 
     Args:
         returncode: its exit code, or the signal's number made negative.
         lines: the end of its log; the last line that is known counts.
+        out_of_memory: whether the kernel has killed a process for want of memory meanwhile.
     """
     for line in reversed(lines):
         for pattern, found in _LOGGED:
             if re.search(pattern, line, re.IGNORECASE):
                 return found
+    if returncode == -signal.SIGKILL and out_of_memory:
+        return _OUT_OF_MEMORY
     if returncode < 0:
         return _SIGNALS.get(signal.Signals(-returncode))
     if returncode in (_SHELL_NOT_EXECUTABLE, _SHELL_NOT_FOUND):
@@ -99,19 +114,18 @@ def cause(returncode: int, lines: Sequence[str]) -> Cause | None:
     return None
 
 
-def death(part: str, ended: str, returncode: int, lines: Sequence[str], *, shown: int, again: int) -> str:
+def death(part: str, ended: str, found: Cause | None, lines: Sequence[str], *, shown: int, again: int) -> str:
     """Return what people are told of a death: how, how often, why, what to do, and the end of the log.
 
     Args:
         part: its name.
         ended: how it ended (`windlass.devstack.process.exit_text`).
-        returncode: as for `cause`.
-        lines: the end of its log, in which the cause is looked for.
+        found: why.
+        lines: the end of its log.
         shown: how many of them are told.
         again: how often it has died in a row, this time included.
     """
     times = f", {again} times in a row" if again > 1 else ""
-    found = cause(returncode, lines)
     if found is None:
         return "\n".join([f"{part} {ended}{times}; the end of its log:", *lines[-shown:]])
     advice = [f"what to do: {found.advice}"] if found.advice else []

@@ -106,14 +106,14 @@ def ensure(folder: Path) -> Credentials:
         _make_certificates(credentials)
     if not credentials.service_account_public_key.exists():
         key = ec.generate_private_key(ec.SECP256R1())
-        _write(credentials.service_account_key, _private_pem(key))
+        write_secret(credentials.service_account_key, _private_pem(key))
         public = key.public_key().public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        _write(credentials.service_account_public_key, public)
+        write_secret(credentials.service_account_public_key, public)
     if not credentials.tokens.exists():
         lines = (f'{secrets.token_urlsafe(32)},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items())
-        _write(credentials.tokens, "".join(lines).encode())
+        write_secret(credentials.tokens, "".join(lines).encode())
     return credentials
 
 
@@ -128,8 +128,8 @@ def write_kubeconfigs(credentials: Credentials, server: str, admin: Path) -> Non
     authority = base64.b64encode(credentials.ca.read_bytes()).decode()
     for user in USERS:
         text = _KUBECONFIG.format(server=server, authority=authority, user=user, token=credentials.token(user))
-        _write(credentials.kubeconfig(user), text.encode())
-    _write(admin, credentials.kubeconfig(ADMIN).read_bytes())
+        write_secret(credentials.kubeconfig(user), text.encode())
+    write_secret(admin, credentials.kubeconfig(ADMIN).read_bytes())
 
 
 _KUBECONFIG: Final = """\
@@ -180,10 +180,10 @@ def _make_certificates(credentials: Credentials) -> None:
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
-    _write(credentials.ca, authority.public_bytes(serialization.Encoding.PEM))
-    _write(credentials.serving_certificate, serving.public_bytes(serialization.Encoding.PEM))
+    write_secret(credentials.ca, authority.public_bytes(serialization.Encoding.PEM))
+    write_secret(credentials.serving_certificate, serving.public_bytes(serialization.Encoding.PEM))
     # Last, because its presence says that all of them are there. The authority's key is not kept.
-    _write(credentials.serving_key, _private_pem(serving_key))
+    write_secret(credentials.serving_key, _private_pem(serving_key))
 
 
 def _name(common_name: str) -> x509.Name:
@@ -226,7 +226,8 @@ def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_secret(path: Path, content: bytes) -> None:
+    """Replace ``path`` by a file of mode 0600."""
     temporary = path.with_name(f".{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

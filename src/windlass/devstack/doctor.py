@@ -170,6 +170,11 @@ def _stack(data_dir: Path) -> Iterator[Finding]:
         name: part for name, part in state.parts.items() if part.phase in {PartPhase.UNHEALTHY, PartPhase.RESTARTING}
     }
     yield Finding("stack", Level.OK, f"{state.phase}: Temporal {state.temporal_address}, kubeconfig {state.kubeconfig}")
+    for name, kubeconfig in state.clusters.items():
+        yield Finding(name, Level.OK, f"kubeconfig {kubeconfig}")
+    for name, part in state.parts.items():
+        if part.phase is PartPhase.STOPPED:
+            yield Finding(name, Level.NOTE, "stopped on request", "the next start of the stack starts it")
     for name, part in ailing.items():
         yield Finding(name, Level.PROBLEM, f"{part.phase}: {part.last_error}", f"windlass logs {name}")
 

@@ -50,6 +50,14 @@ def roles_dir() -> Path:
     return _package_dir("windlass.rbac")
 
 
+def policies_dir() -> Path:
+    """Return the folder of the admission policies (`windlass.policies` as installed).
+
+    Its subfolder `mutating` needs Kubernetes 1.36.
+    """
+    return _package_dir("windlass.policies")
+
+
 def examples_dir() -> Path:
     """Return the folder of the example packages and manifests (`windlass.examples` as installed)."""
     return _package_dir("windlass.examples")

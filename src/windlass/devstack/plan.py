@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +44,9 @@ class Plan:
         external_temporal: host:port of a Temporal that takes the place of the embedded one; empty for none.
         crds: folder of CustomResourceDefinitions to install; empty for none.
         detached: whether the stack outlives the process that starts it.
+        clusters: names of the clusters beside the management cluster.
+        own_etcd: names of those that do not share its etcd.
+        clusters_namespace: where the management cluster holds their kubeconfigs, in Secrets of their names.
     """
 
     run_id: str
@@ -56,6 +59,9 @@ class Plan:
     external_temporal: str = ""
     crds: str = ""
     detached: bool = False
+    clusters: list[str] = field(default_factory=list[str])
+    own_etcd: list[str] = field(default_factory=list[str])
+    clusters_namespace: str = "default"
 
     @property
     def folder(self) -> Path:
@@ -103,9 +109,18 @@ class Plan:
         return self.folder / "keyring.yaml"
 
     @property
+    def digest_key(self) -> Path:
+        """The installation's digest key unless the environment names another."""
+        return self.folder / "digest-key"
+
+    @property
     def codec_token_file(self) -> Path:
         """File with the decode endpoint's shared secret."""
         return self.folder / "codec-token"
+
+    def cluster_folder(self, name: str) -> Path:
+        """Folder of the keys and data of a cluster beside the management cluster."""
+        return self.folder / "clusters" / name
 
     def log(self, part: str) -> Path:
         """Path of a part's log."""

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from windlass.devstack import credentials, nats, paths, ports, supervisor
+from windlass.devstack import clusters, credentials, nats, paths, ports, supervisor
 from windlass.devstack.build import Report, ensure_tools
 from windlass.devstack.catalog import TOOLS, Tool
+from windlass.devstack.clusters import Cluster
 from windlass.devstack.credentials import Credentials
 from windlass.devstack.errors import StackError
 from windlass.devstack.locate import Found
@@ -24,6 +25,7 @@ from windlass.devstack.plan import PORTS, Plan
 from windlass.devstack.process import started_ticks, tail
 from windlass.devstack.state import PartPhase, PartState, Phase, StackState, is_running
 from windlass.temporal.codec_token import token_at
+from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
 
 START_TIMEOUT: Final = 120.0
@@ -47,6 +49,9 @@ class StackOptions:
         crds: folder of CustomResourceDefinitions to install; the installed Windlass's own when None.
         registry: whether an OCI registry without login runs beside the rest.
         nats: whether a NATS server with JetStream, login and TLS runs beside the rest.
+        clusters: how many clusters there are beside the management cluster, see `windlass.devstack.clusters`.
+        own_etcd: numbers (from 1) of those that have an etcd process of their own and can be emptied.
+        clusters_namespace: namespace of the Secrets with their kubeconfigs.
     """
 
     kubeconfig: Path | None = None
@@ -54,6 +59,9 @@ class StackOptions:
     crds: Path | None = None
     registry: bool = False
     nats: bool = False
+    clusters: int = 0
+    own_etcd: tuple[int, ...] = ()
+    clusters_namespace: str = "default"
 
     @property
     def tools(self) -> list[Tool]:
@@ -103,6 +111,9 @@ class Stack:
         if sys.platform != "linux":
             message = f"the embedded stack needs Linux, this is {sys.platform}"
             raise StackError(message, hint="bring your own: --kubeconfig and --temporal-address")
+        if options.clusters and options.kubeconfig is not None:
+            message = "more clusters need the embedded management cluster, and a kubeconfig takes its place"
+            raise StackError(message, hint="leave out the kubeconfig, or put Secrets with kubeconfigs there yourself")
         if is_running(data_dir):
             message = f"a stack runs in {data_dir} already"
             raise StackError(message, hint="use it, or stop it: windlass down")
@@ -164,6 +175,23 @@ class Stack:
     def kubeconfig(self) -> Path:
         """Kubeconfig of an administrator of the cluster."""
         return Path(self.state.kubeconfig)
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """The clusters beside the management cluster."""
+        return [Cluster(self.data_dir, name) for name in self.state.clusters]
+
+    def cluster(self, number: int) -> Cluster:
+        """Return a cluster beside the management cluster; the first one has the number 1.
+
+        Raises:
+            StackError: there is none of that number.
+        """
+        found = self.clusters
+        if not 1 <= number <= len(found):
+            message = f"the stack in {self.data_dir} has {len(found)} clusters beside the management cluster"
+            raise StackError(message, hint=f"start it with more: windlass up --clusters {number}")
+        return found[number - 1]
 
     @property
     def temporal_address(self) -> str:
@@ -286,19 +314,25 @@ def _plan(
     for log in logs.glob("*.log"):
         if log.stat().st_size > _LOG_LIMIT:
             log.replace(log.with_suffix(".log.1"))
+    names = clusters.names(options.clusters)
+    own_etcd = [names[number - 1] for number in options.own_etcd]
     plan = Plan(
         run_id=secrets.token_hex(8),
         data_dir=str(data_dir),
         tools={name: str(found.path) for name, found in tools.items()},
         versions={"windlass": version("windlass"), **{name: found.version for name, found in tools.items()}},
-        ports=ports.assign(data_dir / "ports.json", PORTS, free=claims.take),
+        ports=ports.assign(data_dir / "ports.json", [*PORTS, *clusters.ports(names, own_etcd)], free=claims.take),
         search_attributes=_search_attributes(),
         external_kubeconfig="" if options.kubeconfig is None else str(options.kubeconfig.absolute()),
         external_temporal=options.temporal_address,
         crds=str(options.crds or paths.crds_dir()),
         detached=detached,
+        clusters=names,
+        own_etcd=own_etcd,
+        clusters_namespace=options.clusters_namespace,
     )
     Keyring.load_or_create(plan.keyring)
+    DigestKey.load_or_create(plan.digest_key)
     token_at(plan.codec_token_file)
     if options.kubeconfig is None or options.nats:
         credentials.ensure(data_dir / "pki")
@@ -307,6 +341,7 @@ def _plan(
     if options.kubeconfig is None:
         pki = Credentials(data_dir / "pki")
         credentials.write_kubeconfigs(pki, plan.apiserver_url, plan.kubeconfig)
+        clusters.write(plan)
     return plan
 
 

@@ -78,6 +78,7 @@ class StackState:
         temporal_address: host:port.
         nats_url: of the NATS server; empty when the stack has none.
         ui_url: of the embedded Temporal's UI; empty when Temporal is somebody else's.
+        clusters: kubeconfig of each cluster beside the management cluster, by its name.
         tools: path of each program in use, by tool name.
         parts: by name, in the order in which they come up.
     """
@@ -94,6 +95,7 @@ class StackState:
     temporal_address: str = ""
     ui_url: str = ""
     nats_url: str = ""
+    clusters: dict[str, str] = field(default_factory=dict[str, str])
     tools: dict[str, str] = field(default_factory=dict[str, str])
     parts: dict[str, PartState] = field(default_factory=dict[str, PartState])
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TextIO
 
+from windlass.devstack import control
 from windlass.devstack import parts as catalogue
-from windlass.devstack.causes import cause, death
-from windlass.devstack.parts import Part
+from windlass.devstack.causes import cause, death, memory_kills
+from windlass.devstack.part import Part
 from windlass.devstack.plan import Plan
 from windlass.devstack.process import exit_text, spawn, started_ticks, tail
 from windlass.devstack.state import PartPhase, PartState, Phase, StackState, acquire
@@ -52,6 +53,7 @@ class _Child:
     attempts: int = 0
     deaths: int = 0
     failed_checks: int = 0
+    stopping_since: float = 0
 
 
 class Supervisor:
@@ -61,6 +63,7 @@ class Supervisor:
         self._plan = plan
         self._log = log
         self._began = time.monotonic()
+        self._memory_kills = memory_kills()
         self._stop_reason = ""
         self._env = catalogue.environment(os.environ)
         self._children = {
@@ -77,6 +80,7 @@ class Supervisor:
             temporal_address=plan.temporal_address,
             ui_url=plan.ui_url,
             nats_url=plan.nats_url,
+            clusters={name: str(plan.cluster_folder(name) / "kubeconfig") for name in plan.clusters},
             tools=plan.tools,
             parts={name: child.state for name, child in self._children.items()},
         )
@@ -88,6 +92,10 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        control.held_file(plan.folder).unlink(missing_ok=True)
+        self._held: frozenset[str] = frozenset()
+        self._held_changed = False
+        signal.signal(signal.SIGUSR1, self._on_held_changed)
 
     def run(self) -> int:
         """Supervise until asked to stop; return the exit code."""
@@ -112,10 +120,22 @@ class Supervisor:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._stop_reason = signal.Signals(number).name
 
+    def _on_held_changed(self, _number: int, _frame: FrameType | None) -> None:
+        self._held_changed = True
+
     def _advance(self) -> bool:
         """Do what is due now; return whether anything changed."""
+        if self._held_changed:
+            self._held_changed = False
+            self._held = control.held(self._plan.folder)
         changed = False
         for child in self._children.values():
+            if child.part.name in self._held:
+                changed |= self._hold(child)
+                continue
+            if child.state.phase is PartPhase.STOPPED:
+                self._release(child)
+                changed = True
             changed |= self._reap(child) or self._start_if_due(child) or self._check(child)
         if self._state.phase is Phase.STARTING and all(
             child.state.phase in {PartPhase.READY, PartPhase.DONE} for child in self._children.values()
@@ -125,6 +145,33 @@ class Supervisor:
             self._say(f"ready after {self._state.ready_after:.1f} s")
             changed = True
         return changed
+
+    def _hold(self, child: _Child) -> bool:
+        """Have a part that is to be stopped end; return whether anything changed."""
+        if child.state.phase is PartPhase.STOPPED:
+            return False
+        if child.process is None:
+            child.state.phase = PartPhase.STOPPED
+            return True
+        if (code := child.process.poll()) is None:
+            if not child.stopping_since:
+                child.stopping_since = time.monotonic()
+                child.process.terminate()
+            elif time.monotonic() - child.stopping_since > _GRACE:
+                child.process.kill()
+            return False
+        self._say(f"{child.part.name}: stopped on request, {exit_text(code)}")
+        child.process = None
+        child.stopping_since = 0
+        child.state.pid = 0
+        child.state.phase = PartPhase.STOPPED
+        return True
+
+    def _release(self, child: _Child) -> None:
+        self._say(f"{child.part.name}: to be started on request")
+        child.state.phase = PartPhase.WAITING
+        child.start_at = 0
+        child.backoff = _FIRST_BACKOFF
 
     def _start_if_due(self, child: _Child) -> bool:
         if child.process is not None or child.state.phase is PartPhase.DONE or time.monotonic() < child.start_at:
@@ -154,8 +201,10 @@ class Supervisor:
             return True
         lines = tail(self._plan.log(child.part.name), _LOOKED_AT)
         child.deaths = child.deaths + 1 if time.monotonic() - child.started <= _STABLE else 1
-        child.state.last_error = death(child.part.name, exit_text(code), code, lines, shown=_TAIL, again=child.deaths)
-        found = cause(code, lines)
+        kills = memory_kills()
+        found = cause(code, lines, out_of_memory=kills > self._memory_kills)
+        self._memory_kills = kills
+        child.state.last_error = death(child.part.name, exit_text(code), found, lines, shown=_TAIL, again=child.deaths)
         child.state.cause = found.text if found else ""
         self._say(child.state.last_error)
         if child.state.phase in {PartPhase.READY, PartPhase.UNHEALTHY}:
@@ -202,7 +251,7 @@ class Supervisor:
 
     def _wait(self) -> None:
         coming_up = any(
-            child.state.phase in {PartPhase.WAITING, PartPhase.STARTING, PartPhase.RESTARTING}
+            child.state.phase in {PartPhase.WAITING, PartPhase.STARTING, PartPhase.RESTARTING} or child.stopping_since
             for child in self._children.values()
         )
         watched = [self._wakeup] if self._plan.detached else [self._wakeup, sys.stdin.fileno()]

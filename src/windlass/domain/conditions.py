@@ -27,6 +27,7 @@ class Type(StrEnum):
     HELM_APPLIED = "HelmApplied"
     READY_IN_CLUSTER = "ReadyInCluster"
     IN_SYNC = "InSync"
+    QUARANTINED = "Quarantined"
 
 
 class Status(StrEnum):
@@ -62,6 +63,9 @@ RUNTIME: Final = (
 )
 """What a new version knows nothing about yet."""
 
+EXCEPTIONAL: Final = frozenset({Type.QUARANTINED})
+"""What is absent until there is something to say."""
+
 REQUIRED: Final = (
     Type.REQUIREMENTS_MET,
     Type.READY_ON_FILESYSTEM,
@@ -85,8 +89,8 @@ class Change:
 
 
 def initial(now: float) -> Conditions:
-    """Return every type as Unknown, as a package that was just seen has it."""
-    return tuple(Condition(type=type_, since=now) for type_ in Type)
+    """Return every type but the exceptional ones as Unknown, as a package that was just seen has it."""
+    return tuple(Condition(type=type_, since=now) for type_ in Type if type_ not in EXCEPTIONAL)
 
 
 def apply(conditions: Conditions, changes: Sequence[Change], *, generation: int, now: float) -> Conditions:
@@ -94,7 +98,12 @@ def apply(conditions: Conditions, changes: Sequence[Change], *, generation: int,
     wanted = {change.type: change for change in changes}
     result: list[Condition] = []
     # What an older version carried over lacks the types that came later.
-    later = tuple(Condition(type=type_, since=now) for type_ in Type if all(c.type is not type_ for c in conditions))
+    present = {condition.type for condition in conditions}
+    later = tuple(
+        Condition(type=type_, since=now)
+        for type_ in Type
+        if type_ not in present and (type_ in wanted or type_ not in EXCEPTIONAL)
+    )
     for condition in (*conditions, *later):
         change = wanted.get(condition.type)
         if change is None:

@@ -1,52 +1,62 @@
-"""JSON and YAML as programs write them, read strictly into plain JSON data.
+"""The one reader of YAML and JSON that others wrote: within limits, into plain JSON data.
 
-Plain means: what comes out is what ``json.loads`` could have given. Dates stay text, keys become text as Kubernetes'
-own YAML reader makes them, and NaN, infinities, binary values, repeated keys and alias bombs are refused.
+Plain means: what comes out is what ``json.loads`` could have returned. Size, depth, number of nodes and the expansion
+of aliases are bounded before anything is built (`windlass.domain.document_limits`). Every failure is a `DocumentError`.
+
+YAML means what it means to Helm and Kubernetes (`windlass.domain.yaml_scalars`): dates stay text, unknown tags are
+ignored, a merge key overrides the keys before it. What people and hooks write for us is read strictly: a repeated key
+is refused. What Helm renders, stores or reads itself is read as Helm does: the last one wins.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
-import yaml
-from yaml.error import MarkedYAMLError
-from yaml.reader import ReaderError
+from windlass.domain.document_limits import (
+    ANSWER,
+    DOCUMENT,
+    INDEX,
+    MANIFEST,
+    DocumentError,
+    DocumentTooLargeError,
+    Limits,
+    decode_text,
+    error_at,
+)
+from windlass.domain.json_reading import read_json_stream
+from windlass.domain.yaml_reading import Budget, Wanted, read_yaml
+from windlass.domain.yaml_scalars import resolve, resolve_words
 
-MAX_NODES: Final = 500_000
-"""Values in one YAML text after its aliases are expanded; a few lines of aliases can name billions."""
+__all__ = [
+    "ANSWER",
+    "DOCUMENT",
+    "INDEX",
+    "MANIFEST",
+    "TOO_DEEP",
+    "DocumentError",
+    "DocumentTooLargeError",
+    "Limits",
+    "is_list",
+    "is_object",
+    "parse_answer",
+    "parse_document",
+    "parse_documents",
+    "parse_helm",
+    "parse_json",
+    "parse_json_stream",
+    "parse_manifest",
+]
 
-MAX_YAML: Final = 512 * 1024
-"""Characters of one YAML text; Python's parser takes seconds for so many. JSON has no such limit."""
+TOO_DEEP: Final = "(nested too deeply)"
+"""Stands in an answer for what exceeds the limit on depth."""
 
-MAX_DEPTH: Final = 200
-"""Levels of nesting; the API server refuses objects far shallower than what would exhaust the stack here."""
+_DEEPEST_ANSWER: Final = 9_000  # Python's decoder stops at 10,000 levels
 
-
-class DocumentError(ValueError):
-    """The text is not what it should be.
-
-    Attributes:
-        problem: what is wrong, in the parser's words; may quote single characters, keys, tags or alias names.
-        position: where, as ``line L, column C (byte B)``; holds nothing of the content.
-    """
-
-    def __init__(self, problem: str, position: str) -> None:
-        super().__init__(f"{position}: {problem}")
-        self.problem = problem
-        self.position = position
-
-
-class DocumentTooLongError(DocumentError):
-    """The text is YAML of more than `MAX_YAML` characters; ``problem`` says so and holds nothing of the content."""
-
-    def __init__(self, length: int, position: str) -> None:
-        super().__init__(
-            f"has {length} characters; more than {MAX_YAML} characters of YAML are not read, write JSON", position
-        )
+_SEPARATOR: Final = re.compile(r"^---([^\n]*)(?:\n|\Z)", re.MULTILINE)
+"""What Kubernetes takes a stream apart by (``YAMLReader`` of apimachinery), before it reads each part as YAML."""
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -59,189 +69,148 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def parse_document(text: str) -> Any:
-    """Read one JSON or YAML document; empty text is None.
-
-    JSON is tried first because JSON indented with tabs is not YAML.
+def parse_document(text: str | bytes, limits: Limits = DOCUMENT) -> Any:
+    """Read one JSON or YAML document strictly; empty text is None.
 
     Raises:
-        DocumentError: it is neither, or it is more than one document.
+        DocumentError: it is neither, it exceeds the limits, or it is more than one document.
     """
-    documents = parse_documents(text)
+    documents = parse_documents(text, limits)
     if len(documents) > 1:
-        raise DocumentError(f"{len(documents)} documents where one is expected", "line 1, column 1 (byte 0)")
+        raise DocumentError(f"{len(documents)} documents where one is expected")
     return documents[0] if documents else None
 
 
-def parse_documents(text: str) -> list[Any]:
-    """Read a stream: JSON documents one after another, or else YAML documents separated by ``---``.
+def parse_documents(text: str | bytes, limits: Limits = DOCUMENT) -> list[Any]:
+    """Read a stream strictly: JSON documents one after another, or else YAML documents separated by ``---``.
 
-    Empty YAML documents are left out.
+    Empty YAML documents are left out. Text that starts like JSON is tried as JSON first, because JSON that is indented
+    with tabs is not YAML.
 
     Raises:
-        DocumentError: it is neither; the error is JSON's if the text looks like JSON.
+        DocumentError: it is neither, or exceeds the limits; the error is JSON's if the text looks like JSON.
+    """
+    text = decode_text(text, limits)
+    refused: DocumentError | None = None
+    if _looks_like_json(text):
+        try:
+            return read_json_stream(text, limits, unique=True)
+        except DocumentError as error:
+            refused = error
+    try:
+        return [document for document in read_yaml(text, Budget(limits), unique=True) if document is not None]
+    except DocumentError as error:
+        raise refused or error from None
+
+
+def parse_json_stream(text: str | bytes, limits: Limits = DOCUMENT) -> list[Any]:
+    """Read JSON documents that follow one another strictly, with any white space or none between them.
+
+    Raises:
+        DocumentError: names the place where reading stopped, or the limit.
+    """
+    return read_json_stream(decode_text(text, limits), limits, unique=True)
+
+
+def parse_json(text: str | bytes, limits: Limits = DOCUMENT) -> Any:
+    """Read one JSON document as a program wrote it; of a key that stands twice the last one wins.
+
+    Raises:
+        DocumentError: it is not one JSON document, or exceeds the limits.
+    """
+    text = decode_text(text, limits)
+    documents = read_json_stream(text, limits, unique=False)
+    if len(documents) != 1:
+        raise error_at(text, 0, f"{len(documents)} documents where one is expected")
+    return documents[0]
+
+
+def parse_answer(text: str | bytes, limits: Limits = ANSWER) -> Any:
+    """Read a server's answer, one JSON document. What is nested too deeply in it is replaced by `TOO_DEEP`.
+
+    One odd object must not hide the others of a list. Kubernetes takes objects that are nested 10,000 levels deep.
+
+    Raises:
+        DocumentError: it is not one JSON document, or exceeds the limits.
     """
     try:
-        return parse_json_stream(text)
-    except DocumentError as json_error:
-        try:
-            return _parse_yaml_stream(text)
-        except DocumentError as yaml_error:
-            raise (json_error if text.lstrip()[:1] in ("{", "[") else yaml_error) from None
+        return parse_json(text, limits)
+    except DocumentTooLargeError:
+        document = parse_json(text, replace(limits, depth=_DEEPEST_ANSWER))
+    rows: list[Any] = [document]
+    for _ in range(limits.depth - 1):
+        rows = [one for row in rows for one in _members(row)]
+    for row in rows:
+        for place, one in list(row.items() if is_object(row) else enumerate(row)):
+            if isinstance(one, dict | list):
+                row[place] = TOO_DEEP
+    return document
 
 
-def parse_json_stream(text: str) -> list[Any]:
-    """Read JSON documents that follow one another, with any white space or none between them.
+def _members(value: Any) -> Iterator[Any]:
+    """Yield the collections in a collection."""
+    inside = value.values() if is_object(value) else value
+    return (one for one in inside if isinstance(one, dict | list))
+
+
+def parse_helm(text: str | bytes, limits: Limits = DOCUMENT, *, typed: bool = True, wanted: Wanted = ()) -> Any:
+    """Read the first document of a YAML or JSON text as Helm does; empty text is None.
+
+    Args:
+        text: a chart's file, or an index.
+        limits: for it.
+        typed: False leaves numbers the texts they are: version ``1.10`` must not become 1.1.
+        wanted: which keys of each level of nesting to build, an empty set for all; the others are scanned only.
 
     Raises:
-        DocumentError: names the place where reading stopped.
+        DocumentError: it is not YAML, or exceeds the limits.
     """
-    documents: list[Any] = []
-    position = _skip_space(text, 0)
-    while position < len(text):
+    text = decode_text(text, limits)
+    if (typed or wanted) and _looks_like_json(text):
         try:
-            document, position = _JSON.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise DocumentError(error.msg, _position(text, error.pos)) from None
-        except RecursionError:
-            raise DocumentError("nested too deeply", _position(text, position)) from None
-        except _RefusedError as error:
-            raise DocumentError(str(error), _position(text, position)) from None
-        documents.append(document)
-        position = _skip_space(text, position)
+            found = read_json_stream(text, limits, unique=False)
+        except DocumentError:
+            found = []  # YAML in flow style, or text behind the JSON
+        if len(found) == 1:
+            return found[0]
+    resolver = resolve if typed else resolve_words
+    documents = read_yaml(text, Budget(limits), resolver=resolver, wanted=wanted, first_only=True)
+    return documents[0] if documents else None
+
+
+def parse_manifest(text: str, limits: Limits = MANIFEST) -> list[Any]:
+    """Read a rendered manifest as Kubernetes does: parts between lines of ``---``, of each the first document.
+
+    Empty documents are left out.
+
+    Raises:
+        DocumentError: a part is not YAML, or all together exceed the limits. Lines count from the manifest's start.
+    """
+    text = decode_text(text, limits)
+    budget = Budget(limits)
+    documents: list[Any] = []
+    start = 0
+    for end, after in _parts(text):
+        try:
+            found = read_yaml(text[start:end], budget, first_only=True)
+        except DocumentTooLargeError:
+            raise
+        except DocumentError as error:
+            raise error.moved(text.count("\n", 0, start), len(text[:start].encode(errors="replace"))) from None
+        documents += [one for one in found if one is not None]
+        start = after
     return documents
 
 
-class _RefusedError(Exception):
-    """Valid syntax that means something we do not take; the caller knows where it stands."""
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each part ends and where the next one starts."""
+    for found in _SEPARATOR.finditer(text):
+        behind = found[1].strip()
+        if behind and not behind.startswith("#"):
+            raise error_at(text, found.start(), "only a comment may follow --- on its line")
+        yield found.start(), found.end()
+    yield len(text), len(text)
 
 
-def _repeated_problem(keys: Iterable[str]) -> str:
-    seen: set[str] = set()
-    for key in keys:
-        if key in seen:
-            return f"key {key!r} stands twice in one object"
-        seen.add(key)
-    return ""
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise _RefusedError(_repeated_problem(key for key, _ in pairs))
-    return mapping
-
-
-def _finite(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise _RefusedError("a number is too large")
-    return number
-
-
-def _no_constant(literal: str) -> float:
-    raise _RefusedError(f"{literal} is not JSON")
-
-
-_JSON: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_no_constant)
-
-
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-def _skip_space(text: str, position: int) -> int:
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
-
-
-def _position(text: str, index: int) -> str:
-    line = text.count("\n", 0, index) + 1
-    column = index - (text.rfind("\n", 0, index) + 1) + 1
-    return f"line {line}, column {column} (byte {len(text[:index].encode(errors='replace'))})"
-
-
-_TAGS: Final = "tag:yaml.org,2002:"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.1 without dates. Python's own parser: deep nesting overflows libyaml's stack and ends the process."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAGS}timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def _parse_yaml_stream(text: str) -> list[Any]:
-    if len(text) > MAX_YAML:
-        raise DocumentTooLongError(len(text), _position(text, 0))
-    budget = iter(range(MAX_NODES))
-    try:
-        return [_plain(document, budget, MAX_DEPTH) for document in _load_all(text) if document is not None]
-    except MarkedYAMLError as error:
-        index = error.problem_mark.index if error.problem_mark else 0
-        raise DocumentError(error.problem or "not YAML", _position(text, index)) from None
-    except ReaderError as error:
-        raise DocumentError("a character that YAML does not allow", _position(text, error.position)) from None
-    except RecursionError:
-        raise DocumentError("nested too deeply", _position(text, 0)) from None
-    except _RefusedError as error:
-        raise DocumentError(str(error), _position(text, 0)) from None
-
-
-def _load_all(text: str) -> Iterator[Any]:
-    loader: Any = _Loader(text)  # PyYAML's stubs leave its constructors untyped
-    try:
-        while loader.check_node():
-            node = loader.get_node()
-            if node is not None:
-                _settle_keys(node, set())
-                yield loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _settle_keys(node: yaml.Node, seen: set[int]) -> None:
-    """Make keys text and refuse repeated ones, before a dict takes 1 and true for the same key."""
-    if id(node) in seen:  # reached through an alias
-        return
-    seen.add(id(node))
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            _make_text(key)
-            _settle_keys(value, seen)
-        problem = _repeated_problem(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        if problem:
-            raise MarkedYAMLError(None, None, problem, node.start_mark)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _settle_keys(item, seen)
-
-
-def _make_text(key: yaml.Node) -> None:
-    if isinstance(key, yaml.ScalarNode) and key.tag in (f"{_TAGS}int", f"{_TAGS}float", f"{_TAGS}bool"):
-        if key.tag == f"{_TAGS}bool":
-            key.value = "true" if key.value.lower() in ("true", "yes", "on") else "false"
-        key.tag = f"{_TAGS}str"
-
-
-def _plain(value: Any, budget: Iterator[int], depth: int) -> Any:
-    """Copy ``value`` as plain JSON data. Expanding aliases uses up ``budget``, so bombs and cycles end."""
-    if next(budget, None) is None:
-        raise _RefusedError(f"more than {MAX_NODES} values once aliases are expanded")
-    if depth == 0:
-        raise _RefusedError("nested too deeply")
-    if is_object(value):
-        if any(type(key) is not str for key in value):
-            raise _RefusedError("a key is not text")
-        return {key: _plain(item, budget, depth - 1) for key, item in value.items()}
-    if is_list(value):
-        return [_plain(item, budget, depth - 1) for item in value]
-    match value:
-        case float() if not math.isfinite(value):
-            raise _RefusedError("infinities and NaN are not JSON")
-        case None | bool() | int() | float() | str():
-            return value
-        case _:
-            raise _RefusedError(f"a {type(value).__name__} is not JSON")
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[", '"')

@@ -189,6 +189,8 @@ def ready_override(
 def _held_text(held: Held) -> str:
     if held.cause is Cause.CANCELLED:
         return f"{held.step} was cancelled; give the order `retry` or `resume` to go on"
+    if held.cause is Cause.WORKER_LOST:
+        return f"{held.message}; give the order `retry`, or change the object"
     return (
         f"{held.step} failed ({held.reason}); give the order `retry`, `rollback` or `skip`, or change the object: "
         f"{held.message}"

@@ -100,8 +100,15 @@ class Reason(StrEnum):
     API_CONFLICT = "ApiConflict"
     API_REJECTED = "ApiRejected"
     FORBIDDEN = "Forbidden"
-    INTERRUPTED = "Interrupted"
+    DOCUMENT_REJECTED = "DocumentRejected"  # YAML or JSON of others is broken, or larger than is read
+    INTERRUPTED = "Interrupted"  # the step was stopped, or its worker lost while it waited
+    LEASE_LOST = "LeaseLost"  # the worker gave the step back: it stops, or has lost its Lease
+    WORKER_LOST = "WorkerLost"  # the worker ended, or fell silent, before the step had reported anything
     INTERNAL = "Internal"
+
+
+HANDED_OVER: Final = frozenset({Reason.INTERRUPTED, Reason.LEASE_LOST})
+"""Reasons that speak of the worker and not of the step: the next worker takes it up again."""
 
 
 def cap(text: str, limit: int = MAX_TEXT) -> str:

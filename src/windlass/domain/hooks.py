@@ -113,7 +113,8 @@ def _document(path: str, text: str) -> Mapping[str, Any]:
     try:
         document = parse_document(text)
     except DocumentError as error:
-        refuse(path, "", f"neither JSON nor YAML at {error.position}: {error.problem}")
+        key = f" ({error.key!r})" if error.key else ""
+        refuse(path, "", f"cannot be read at {error.position}: {error.problem}{key}")
     if not is_object(document):
         refuse(path, "", f"printed {described(document)}, expected an object with bindings")
     return document

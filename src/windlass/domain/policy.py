@@ -40,6 +40,7 @@ class Cause(StrEnum):
     FAILED = "Failed"
     CANCELLED = "Cancelled"
     BREAKPOINT = "Breakpoint"
+    WORKER_LOST = "WorkerLost"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +151,8 @@ _OTHERWISE: Final = frozenset(
         Reason.API_UNAVAILABLE,
         Reason.API_CONFLICT,
         Reason.INTERRUPTED,
+        Reason.LEASE_LOST,
+        Reason.WORKER_LOST,
         Reason.STATE_LOST,
         Reason.STATE_REJECTED,
         Reason.DIGEST_MISMATCH,
@@ -321,6 +324,8 @@ def why_not_skipped(step: Step, reason: str, held: Held | None) -> str:
         return f"nothing after {step.value} can be done without it"
     if held is not None and held.cause is Cause.CANCELLED:
         return "the release was cancelled, it may be half made: order retry or rollback"
+    if held is not None and held.cause is Cause.WORKER_LOST:
+        return "its worker was lost, the release may be half made: order retry or rollback"
     if reason in _NOT_READY or held is not None:
         return ""
     return "the release is not applied: only with spec.upgrade.onFailure hold may it be left as it is"

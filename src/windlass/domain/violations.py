@@ -218,22 +218,23 @@ def _is_secret(document: Values, path: Path) -> bool:
     """
     here = [document, *composed(document)]
     for part in path:
-        if any(_marked(schema) for schema in here):
+        if any(marked(schema) for schema in here):
             return True
-        steps = [step for schema in here for step in _descend(schema, part)]
+        steps = [step for schema in here for step in descend(schema, part)]
         here = [sub for step in steps for sub in (step, *composed(step))]
     return any(_marked_within(schema) for schema in here)
 
 
-def _marked(schema: Values) -> bool:
+def marked(schema: Values) -> bool:
+    """Say whether a schema marks what it describes as secret."""
     return schema.get(SECRET_MARK) is True or schema.get("format") == "password"
 
 
 def _marked_within(schema: Values) -> bool:
-    return _marked(schema) or any(_marked_within(sub) for _, sub in subschemas(schema))
+    return marked(schema) or any(_marked_within(sub) for _, sub in subschemas(schema))
 
 
-def _descend(schema: Values, part: str | int) -> Iterator[Values]:
+def descend(schema: Values, part: str | int) -> Iterator[Values]:
     """Yield the schemas that speak about the member ``part``; those that only may are included."""
     for pointer, sub in subschemas(schema):
         keyword = pointer.split("/")[1]

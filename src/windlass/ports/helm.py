@@ -52,9 +52,9 @@ class ReleaseRequest:
     """One desired release.
 
     ``digest`` identifies chart content and values; ``labels`` mark the objects' owner. ``values`` reach the chart at
-    ``.Values``. ``timeout`` (seconds) bounds the apply, not the wait for readiness. ``owner`` names the package: a
-    release that was applied for another one is left alone. ``create_namespace`` makes the target's namespace if it is
-    missing.
+    ``.Values``; ``secrets`` are the texts among them that no error may quote. ``timeout`` (seconds) bounds the apply,
+    not the wait for readiness. ``owner`` names the package: a release that was applied for another one is left alone.
+    ``create_namespace`` makes the target's namespace if it is missing.
     """
 
     ref: ReleaseRef
@@ -64,6 +64,7 @@ class ReleaseRequest:
     chart_has_hooks: bool
     values: Values
     digest: str
+    secrets: frozenset[str] = frozenset()
     history_max: int = 10
     timeout: float = 300.0
 

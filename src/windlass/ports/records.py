@@ -36,6 +36,10 @@ class Records(Protocol):
         """Return the packages that have a record."""
         ...
 
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose record counts faults."""
+        ...
+
     async def delete(self, key: PackageKey) -> None:
         """Delete the record. Absent is fine."""
         ...

@@ -14,8 +14,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from windlass.contracts.lifecycle import HOOK_EVENTS, Order, OrderResult
 from windlass.contracts.steps import EventsResult
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import PackageKey, package_workflow_id
+from windlass.temporal.converter import converter_for
 from windlass.temporal.failures import failure_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from temporalio.api.failure.v1 import Failure
     from temporalio.api.history.v1 import HistoryEvent, MarkerRecordedEventAttributes
     from temporalio.client import Client
+    from temporalio.converter import DataConverter
 
 STEPS: Final[Mapping[str, str]] = {
     "package.add_finalizer": "AddFinalizer",
@@ -152,7 +154,7 @@ async def _read(client: Client, key: PackageKey, oldest: datetime | None) -> Chr
     before = ""  # the run that the oldest one took over from
     since: datetime | None = None
     for run in sorted(kept, key=lambda one: one.start_time, reverse=True):
-        reader = RunReader(client, run.run_id)
+        reader = RunReader(converter_for(client, workflow_id), run.run_id)
         try:
             async for event in client.get_workflow_handle(workflow_id, run_id=run.run_id).fetch_history_events():
                 await reader.take(event)
@@ -179,14 +181,14 @@ class RunReader:
     """Translates the events of one run, in order.
 
     Args:
-        client: its data converter decodes what is encrypted.
+        converter: decodes what is encrypted; for the workflow whose run it is.
         run_id: of the run.
     """
 
-    def __init__(self, client: Client, run_id: str) -> None:
+    def __init__(self, converter: DataConverter, run_id: str) -> None:
         self.before = ""
         """Id of the run that this one took over from; empty if it is the first of its life."""
-        self._client = client
+        self._converter = converter
         self._run_id = run_id
         self._moments: dict[int, Moment] = {}
 
@@ -266,7 +268,7 @@ class RunReader:
             return
         step, detail = STEPS[type_], ""
         if event.user_metadata.HasField("summary"):
-            detail = str(await self._decoded(event.user_metadata.summary, str))
+            detail = (await self._decoded(event.user_metadata.summary, str)) or ""
         if type_ == HOOK:
             step, _, detail = detail.partition(": ")
         self._add(event, MomentKind.STEP, step, Outcome.RUNNING, detail=detail)
@@ -286,14 +288,15 @@ class RunReader:
         outcome = Outcome.FAILED if failed else Outcome.DONE
         detail = await self._why(marker.failure) if failed else ""
         if not failed and event.user_metadata.HasField("summary"):
-            detail = str(await self._decoded(event.user_metadata.summary, str))
+            detail = (await self._decoded(event.user_metadata.summary, str)) or ""
         self._add(event, MomentKind.STEP, step, outcome, at=at, detail=detail)
 
     async def _goes_on(self, marker: MarkerRecordedEventAttributes) -> bool:
         """Say whether a run only began in this local activity: the remote one tells of it."""
         if "result" not in marker.details:
             return False
-        return (await self._decoded(marker.details["result"].payloads[0], EventsResult)).pending
+        result = await self._decoded(marker.details["result"].payloads[0], EventsResult)
+        return isinstance(result, EventsResult) and result.pending
 
     async def _ordered(self, event: HistoryEvent, request: Any) -> None:
         if request.name == HOOK_EVENTS:  # an update, and nobody's order
@@ -313,10 +316,17 @@ class RunReader:
         if refused or fields.outcome.HasField("failure"):
             self._change(fields.accepted_event_id, outcome=Outcome.REFUSED)
 
-    async def _decoded[V](self, payload: Payload, type_: type[V]) -> V:
-        [value] = await self._client.data_converter.decode([payload], [type_])
+    async def _decoded[V](self, payload: Payload, type_: type[V]) -> V | None:
+        """Return what ``payload`` holds; None for what somebody else has written into this history."""
+        try:
+            [value] = await self._converter.decode([payload], [type_])
+        except PermanentError:
+            return None
         return value
 
     async def _why(self, failure: Failure) -> str:
-        details = failure_of(await self._client.data_converter.decode_failure(failure))
+        try:
+            details = failure_of(await self._converter.decode_failure(failure))
+        except PermanentError as error:
+            return f"{error.reason.value}: {error.message}"
         return f"{details.reason.value}: {details.message}"

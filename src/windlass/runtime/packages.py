@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any, Final
 
+from temporalio.api.workflowservice.v1 import ListWorkflowExecutionsRequest
 from temporalio.client import (
     Client,
     WorkflowHandle,
@@ -25,6 +26,7 @@ from windlass.contracts.lifecycle import (
     Order,
     OrderResult,
     Pool,
+    Quarantined,
     QueuesView,
     ReleaseDrifted,
     RollbackOrder,
@@ -43,6 +45,9 @@ from windlass.temporal import search_attributes
 from windlass.workflows.package import PackageLifecycleWorkflow
 
 RPC_TIMEOUT: Final = timedelta(seconds=10)
+_PAGE: Final = 1000
+"""Workflows in one answer of a listing; the most that Temporal gives."""
+
 TASK_TIMEOUT: Final = timedelta(seconds=5)
 """Workflow task timeout: how long a task of a killed worker stays lost (design section 7)."""
 
@@ -151,20 +156,69 @@ class PackageLifecycles:
             raise _unavailable(key, error) from error
         return True
 
+    async def quarantined(self, key: PackageKey, message: Quarantined) -> bool:
+        """Tell a running lifecycle which parts of its package are broken in this process; never start one.
+
+        Returns:
+            False if none runs.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not take the signal now.
+        """
+        try:
+            await self._handle(key).signal(PackageLifecycleWorkflow.quarantined, message, rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise _unavailable(key, error) from error
+        return True
+
     async def running(self) -> set[str]:
-        """Return the workflow ids of all running package lifecycles of this installation (as visibility has them)."""
-        query = (
+        """Return the workflow ids of all running package lifecycles of this installation (as visibility has them).
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not answer.
+        """
+        found: set[str] = set()
+        token = b""
+        while True:
+            # The SDK's own listing decodes every search attribute of every workflow, which costs twenty times as much.
+            request = ListWorkflowExecutionsRequest(
+                namespace=self._client.namespace, query=self._query, page_size=_PAGE, next_page_token=token
+            )
+            try:
+                page = await self._client.workflow_service.list_workflow_executions(request, timeout=RPC_TIMEOUT)
+            except RPCError as error:
+                raise self._not_listed() from error
+            found.update(one.execution.workflow_id for one in page.executions)
+            token = page.next_page_token
+            if not token:
+                return found
+
+    async def count(self) -> int:
+        """Return how many package lifecycles of this installation run (as visibility has them).
+
+        Raises:
+            TransientError: as `running`.
+        """
+        try:
+            return (await self._client.count_workflows(self._query, rpc_timeout=RPC_TIMEOUT)).count
+        except RPCError as error:
+            raise self._not_listed() from error
+
+    @property
+    def _query(self) -> str:
+        return (
             f"WorkflowType = 'PackageLifecycle' AND ExecutionStatus = 'Running' "
             f"AND {search_attributes.INSTALLATION.name} = '{self._installation}'"
         )
-        try:
-            return {found.id async for found in self._client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)}
-        except RPCError as error:
-            raise TransientError(
-                Reason.API_UNAVAILABLE,
-                f"Temporal does not list the lifecycles below {package_workflow_prefix(self._installation)}",
-                hint="it may still be starting; look at its log",
-            ) from error
+
+    def _not_listed(self) -> TransientError:
+        return TransientError(
+            Reason.API_UNAVAILABLE,
+            f"Temporal does not list the lifecycles below {package_workflow_prefix(self._installation)}",
+            hint="it may still be starting; look at its log",
+        )
 
     async def retry(self, key: PackageKey, order: Order) -> OrderResult:
         """Try the failed step again now, or the version that was rejected."""
@@ -231,7 +285,8 @@ def _no_worker(key: PackageKey, what: str) -> TransientError:
     return TransientError(
         Reason.API_UNAVAILABLE,
         f"no worker answered {what} for {key.package_id} within {RPC_TIMEOUT.total_seconds():.0f} s",
-        hint="start a worker: `windlass worker`",
+        hint="if Temporal or a worker has just been started, try again in a few seconds; "
+        "if no worker is running, start one: `windlass worker`",
     )
 
 

@@ -40,6 +40,23 @@ class RepositoryCatalogs:
         """
         await self._start(name, signal=False)
 
+    async def running(self) -> set[str]:
+        """Return the names of the repositories whose catalogs run (as visibility has them).
+
+        Raises:
+            TransientError: API_UNAVAILABLE, Temporal does not answer.
+        """
+        query = (
+            f"WorkflowType = 'RepositoryCatalog' AND ExecutionStatus = 'Running' "
+            f"AND {search_attributes.INSTALLATION.name} = '{self._installation}'"
+        )
+        prefix = repository_workflow_id(self._installation, "")
+        try:
+            found = [one.id async for one in self._client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)]
+        except RPCError as error:
+            raise _unavailable("all repositories", error) from error
+        return {id_.removeprefix(prefix) for id_ in found if id_.startswith(prefix)}
+
     async def gone(self, name: str) -> None:
         """Tell a catalog that its object is gone; nothing if none runs.
 

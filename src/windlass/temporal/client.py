@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -18,6 +18,7 @@ from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
 
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.temporal.codec import not_counted
 from windlass.temporal.converter import data_converter
 from windlass.temporal.keyring import Keyring
 
@@ -95,6 +96,8 @@ async def connect(
     role: str,
     interceptors: Sequence[Interceptor] = (),
     runtime: Runtime | None = None,
+    accept_plain: bool = False,
+    on_refusal: Callable[[], None] = not_counted,
     timeout: float = CONNECT_TIMEOUT,  # noqa: ASYNC109 - bounds one connect, and its text names the figure
 ) -> Client:
     """Connect and make sure that the namespace is there.
@@ -105,6 +108,8 @@ async def connect(
         role: worker, watcher, cli or web; part of the identity.
         interceptors: client interceptors; those that are worker interceptors too reach workers made of this client.
         runtime: SDK runtime (telemetry); None for the process's default.
+        accept_plain: take payloads that are not encoded too; see `PayloadCodec`.
+        on_refusal: called for each payload that is not accepted.
         timeout: seconds for everything.
 
     Raises:
@@ -119,7 +124,7 @@ async def connect(
                 api_key=target.api_key or None,
                 tls=target.tls,
                 rpc_metadata=target.metadata,
-                data_converter=data_converter(keyring),
+                data_converter=data_converter(keyring, accept_plain=accept_plain, on_refusal=on_refusal),
                 interceptors=interceptors,
                 identity=identity(role),
                 runtime=runtime,

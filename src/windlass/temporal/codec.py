@@ -1,117 +1,110 @@
-"""The payload codec: compress when it helps, then AES-256-GCM.
+"""The payload codec: everything that Temporal stores is sealed for its workflow; nothing else is accepted.
 
-An encoded payload has the metadata ``encoding: binary/windlass.v1`` and ``windlass-key: <key id>``; its data is a
-random nonce of 12 bytes followed by the ciphertext and tag of one flag byte and the (perhaps compressed) original.
-Encoding and key id are bound to the ciphertext as associated data.
+`windlass.temporal.sealing` says how. The SDK tells the codec whose payloads it handles (the serialization context).
 
-Payloads that are not encoded pass through `PayloadCodec.decode` unchanged: Temporal's own markers and people who signal
-with the `temporal` CLI write such. The codec keeps what it encodes secret and intact; it does not decide who may write.
+A payload that is not accepted does not make `PayloadCodec.decode` fail: an error there fails the workflow task, which
+the server repeats for ever, so one signal of a stranger would stall a lifecycle. Such a payload is replaced by a marker
+instead, from which `windlass.temporal.converter` raises a typed error where the SDK can handle it: a signal is dropped,
+an update or a query is refused, a run that was started with it fails.
 """
 
 from __future__ import annotations
 
-import os
-import zlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self, override
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+import structlog
 from temporalio import converter
 from temporalio.api.common.v1 import Payload
+from temporalio.converter import (
+    ActivitySerializationContext,
+    SerializationContext,
+    WithSerializationContext,
+    WorkflowSerializationContext,
+)
 
-from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.temporal.keyring import Keyring
+from windlass.contracts.failures import FailureDetails
+from windlass.domain.errors import Actor, Category, PermanentError, Reason
+from windlass.temporal.sealing import Binding, Sealer, is_sealed, rejected
 
-ENCODING: Final = b"binary/windlass.v1"
-KEY_ID: Final = "windlass-key"
-MAX_PLAIN: Final = 16 * 1024 * 1024
-"""Bytes of one payload before compression. The server refuses 2 MB encoded; this bounds what unpacking may yield."""
+REFUSED: Final = "windlass/refused"
+"""Encoding of the marker. It exists inside a process only: one that arrives from Temporal is refused itself."""
 
-_NONCE_BYTES: Final = 12  # the size GCM is specified for (NIST SP 800-38D, 8.2)
-_COMPRESS_FROM: Final = 256  # bytes; below that zlib's header eats what it gains
-_RAW, _ZLIB = b"\x00", b"\x01"
+_log = structlog.stdlib.get_logger(__name__)
 
 
-class PayloadCodec(converter.PayloadCodec):
-    """Encrypts every payload with the keyring's current key; decrypts with the key that the payload names."""
+def not_counted() -> None:
+    """Count nothing."""
 
-    def __init__(self, keyring: Keyring) -> None:
-        self._current = keyring.current
-        self._ciphers = {key_id: AESGCM(key) for key_id, key in keyring.keys.items()}
 
+@dataclass(frozen=True)
+class PayloadCodec(converter.PayloadCodec, WithSerializationContext):
+    """Seals every payload for the workflow that it belongs to, and opens those that were sealed for it.
+
+    Attributes:
+        sealer: seals and opens.
+        accept_plain: take payloads that are not encoded as they are: whoever may write to Temporal's namespace can then
+            tell lifecycles what to do.
+        on_refusal: called for each payload that is not accepted, also when a history is replayed.
+        binding: whose payloads they are; None until the SDK has said so.
+    """
+
+    sealer: Sealer
+    accept_plain: bool = False
+    on_refusal: Callable[[], None] = not_counted
+    binding: Binding | None = None
+
+    @override
+    def with_context(self, context: SerializationContext) -> Self:
+        """Return this codec, bound to the workflow that ``context`` names; bound to nothing if it names none."""
+        return replace(self, binding=_binding(context))
+
+    @override
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Encrypt each payload.
+        """Seal each payload.
 
         Raises:
-            PermanentError: VALIDATION_FAILED, a payload has more than `MAX_PLAIN` bytes.
+            PermanentError: VALIDATION_FAILED, the payloads belong to no workflow, or one has too many bytes.
         """
-        return [self._encode(payload) for payload in payloads]
-
-    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Decrypt each payload that this codec encoded; return the others as they are.
-
-        Raises:
-            PermanentError: STATE_REJECTED, the key is not in the keyring, or the payload was changed or cut short.
-        """
-        return [self._decode(payload) for payload in payloads]
-
-    def _encode(self, payload: Payload) -> Payload:
-        plain = payload.SerializeToString()
-        if len(plain) > MAX_PLAIN:
+        binding = self.binding
+        if binding is None:
             raise PermanentError(
                 Reason.VALIDATION_FAILED,
-                f"a payload has {len(plain)} bytes, more than {MAX_PLAIN}",
-                hint="pass big content by digest",
+                "a payload that belongs to no workflow cannot be encoded",
+                hint="use the data converter `with_context` of the workflow",
                 actor=Actor.ADMIN,
             )
-        packed = zlib.compress(plain) if len(plain) >= _COMPRESS_FROM else plain
-        body = _ZLIB + packed if len(packed) < len(plain) else _RAW + plain
-        nonce = os.urandom(_NONCE_BYTES)
-        key_id = self._current.encode()
-        sealed = self._ciphers[self._current].encrypt(nonce, body, _associated(key_id))
-        return Payload(metadata={"encoding": ENCODING, KEY_ID: key_id}, data=nonce + sealed)
+        return [self.sealer.seal(payload, binding) for payload in payloads]
 
-    def _decode(self, payload: Payload) -> Payload:
-        ours = payload.metadata.get("encoding") == ENCODING
-        if not ours and KEY_ID not in payload.metadata:
-            return payload
-        key_id = payload.metadata.get(KEY_ID, b"")
-        # A damaged id must not break the message that reports it.
-        name = key_id.decode(errors="backslashreplace")
-        if not ours or not key_id:
-            raise _rejected("an encoded payload lost its encoding or its key id")
-        cipher = self._ciphers.get(name)
-        if cipher is None:
-            raise _rejected(
-                f"a payload was encoded with key {name!r}, which the keyring does not have",
-                hint=f"add {name!r} to the keyring's `keys` (it need not be `current`) and restart",
-            )
+    @override
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """Open each payload; return a marker in place of one that is not accepted."""
+        return [self._decoded(payload) for payload in payloads]
+
+    def _decoded(self, payload: Payload) -> Payload:
         try:
-            body = cipher.decrypt(payload.data[:_NONCE_BYTES], payload.data[_NONCE_BYTES:], _associated(key_id))
-        except (InvalidTag, ValueError):
-            # ValueError: fewer bytes than a nonce.
-            raise _rejected(
-                f"a payload does not decrypt with key {name!r}: it was changed or cut short, "
-                "or another key was used under that id",
-                hint="give this process the keyring that the writer used",
-            ) from None
-        return Payload.FromString(_unpack(body))
+            if self.accept_plain and not is_sealed(payload) and payload.metadata.get("encoding") != REFUSED.encode():
+                return payload
+            if self.binding is None:
+                raise rejected("a payload belongs to no workflow")
+            return self.sealer.open(payload, self.binding)
+        except PermanentError as error:
+            self.on_refusal()
+            workflow_id = self.binding.workflow_id if self.binding else ""
+            _log.warning("payload refused", workflow_id=workflow_id, error=error.message)
+            return _marker(error)
 
 
-def _associated(key_id: bytes) -> bytes:
-    return ENCODING + b"\x00" + key_id
+def _binding(context: SerializationContext) -> Binding | None:
+    # A standalone activity has no workflow; the bridge then gives an empty id.
+    if isinstance(context, (WorkflowSerializationContext, ActivitySerializationContext)) and context.workflow_id:
+        return Binding(context.namespace, context.workflow_id)
+    return None
 
 
-def _unpack(body: bytes) -> bytes:
-    if body[:1] == _RAW:
-        return body[1:]
-    unpacker = zlib.decompressobj()
-    plain = unpacker.decompress(body[1:], MAX_PLAIN)
-    if not unpacker.eof:
-        raise _rejected(f"a payload unpacks to more than {MAX_PLAIN} bytes")
-    return plain
-
-
-def _rejected(message: str, *, hint: str = "terminate the workflow; it is rebuilt by observing") -> PermanentError:
-    return PermanentError(Reason.STATE_REJECTED, message, hint=hint, actor=Actor.ADMIN)
+def _marker(error: PermanentError) -> Payload:
+    details = FailureDetails(
+        category=Category.PERMANENT, reason=error.reason, message=error.message, hint=error.hint, actor=error.actor
+    )
+    return Payload(metadata={"encoding": REFUSED.encode()}, data=details.model_dump_json().encode())

@@ -4,7 +4,9 @@ It speaks Temporal's remote codec protocol (``POST <endpoint>/decode`` with JSON
 orders go through Windlass. A token is required, as ``Authorization: Bearer`` header or as path segment of the endpoint
 (``http://127.0.0.1:PORT/<token>``), because a Temporal UI without login has no token to send and never sends one to a
 plain-HTTP endpoint; docs/adr/0002-payload-codec.md says when to use which. Browsers are let in from the configured
-UI origins only. Payloads, tokens and paths are never logged.
+UI origins only. A request names the Temporal namespace and not the workflow: a payload is opened for the namespace of
+the request and for the workflow that it names itself, both of which it was sealed for. Payloads, tokens and paths are
+never logged.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from google.protobuf import json_format
-from temporalio.api.common.v1 import Payloads
+from temporalio.api.common.v1 import Payload, Payloads
 
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.temporal.codec import PayloadCodec
 from windlass.temporal.codec_token import check_token
+from windlass.temporal.sealing import Binding, Sealer, is_sealed, written_for
 
 LOOPBACK: Final = "127.0.0.1"
 MAX_REQUEST: Final = 8 * 1024 * 1024
@@ -29,14 +31,16 @@ MAX_REQUEST: Final = 8 * 1024 * 1024
 MAX_PAYLOADS: Final = 1000
 
 _ALLOW_HEADERS: Final = "Content-Type, X-Namespace, Authorization, Authorization-Extras"
+_NAMESPACE: Final = "X-Namespace"  # UI and CLI send it with every request
 _PREFLIGHT_SECONDS: Final = 600
 
 
-def create_app(codec: PayloadCodec, *, token: str, origins: Iterable[str]) -> web.Application:
+def create_app(sealer: Sealer, *, namespace: str, token: str, origins: Iterable[str]) -> web.Application:
     """Build the endpoint.
 
     Args:
-        codec: decodes.
+        sealer: decodes.
+        namespace: Temporal namespace of payloads whose request does not name one.
         token: shared secret of letters, digits, dashes and underscores.
         origins: origins (``http://127.0.0.1:8233``) that a browser may ask from.
 
@@ -45,7 +49,7 @@ def create_app(codec: PayloadCodec, *, token: str, origins: Iterable[str]) -> we
     """
     check_token(token)
     app = web.Application(client_max_size=MAX_REQUEST, middlewares=[_cors(frozenset(origins))])
-    endpoint = _Endpoint(codec, token)
+    endpoint = _Endpoint(sealer, namespace, token)
     for path in ("/decode", "/{token}/decode"):
         app.router.add_post(path, endpoint.decode)
         app.router.add_options(path, _preflight)
@@ -79,8 +83,9 @@ async def serve(app: web.Application, *, port: int, host: str = LOOPBACK) -> Asy
 
 
 class _Endpoint:
-    def __init__(self, codec: PayloadCodec, token: str) -> None:
-        self._codec = codec
+    def __init__(self, sealer: Sealer, namespace: str, token: str) -> None:
+        self._sealer = sealer
+        self._namespace = namespace
         self._token = token.encode()
 
     async def decode(self, request: web.Request) -> web.Response:
@@ -93,11 +98,18 @@ class _Endpoint:
             raise web.HTTPBadRequest(text="the body is not Temporal's Payloads as JSON") from None
         if len(payloads.payloads) > MAX_PAYLOADS:
             raise web.HTTPRequestEntityTooLarge(MAX_PAYLOADS, len(payloads.payloads))
+        namespace = request.headers.get(_NAMESPACE) or self._namespace
         try:
-            await self._codec.decode_wrapper(payloads)
+            opened = Payloads(payloads=[self._opened(payload, namespace) for payload in payloads.payloads])
         except PermanentError as error:
             raise web.HTTPUnprocessableEntity(text=str(error)) from None
-        return web.Response(text=json_format.MessageToJson(payloads, indent=None), content_type="application/json")
+        return web.Response(text=json_format.MessageToJson(opened, indent=None), content_type="application/json")
+
+    def _opened(self, payload: Payload, namespace: str) -> Payload:
+        """Open one payload for the workflow that it names; show one that was never sealed as it is."""
+        if not is_sealed(payload):
+            return payload
+        return self._sealer.open(payload, Binding(namespace, written_for(payload).decode(errors="replace")))
 
     def _admits(self, request: web.Request) -> bool:
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")

@@ -39,12 +39,21 @@ from windlass.domain.errors import (
 
 _CHAIN_MAX: Final = 32  # causes looked at; real chains have two or three
 
+_WORKER_SHUTDOWN: Final = "WorkerShutdown"
+"""Type of the failure by which the SDK's core gives back an activity whose worker shuts down."""
+
 _TIMEOUTS: Final = {
     TimeoutType.START_TO_CLOSE: "took longer than it may",
     TimeoutType.SCHEDULE_TO_START: "was not taken up by any worker in time",
     TimeoutType.SCHEDULE_TO_CLOSE: "was not finished in time, retries included",
     TimeoutType.HEARTBEAT: "lost its worker (no heartbeat)",
 }
+
+
+_LOST: Final = frozenset({TimeoutType.START_TO_CLOSE, TimeoutType.HEARTBEAT})
+
+WAITING: Final = "waits for its turn"
+"""Heartbeat of an activity that has not begun its work: the loss of its worker says nothing about it."""
 
 
 def to_application_error(error: WindlassError, *, retry_interrupted: bool = False) -> ApplicationError:
@@ -66,6 +75,18 @@ def to_application_error(error: WindlassError, *, retry_interrupted: bool = Fals
         type=details.reason,
         non_retryable=details.category is Category.PERMANENT or (interrupted and not retry_interrupted),
         category=ApplicationErrorCategory.BENIGN if interrupted else ApplicationErrorCategory.UNSPECIFIED,
+    )
+
+
+def handed_over(why: str) -> ApplicationError:
+    """Return what an activity raises that its worker gives back, so that the workflow learns of it at once.
+
+    ``why`` says what keeps the worker from going on. The server does not retry it: the workflow does, with the next
+    worker.
+    """
+    details = FailureDetails(category=Category.TRANSIENT, reason=Reason.LEASE_LOST, message=why)
+    return ApplicationError(
+        why, details, type=details.reason, non_retryable=True, category=ApplicationErrorCategory.BENIGN
     )
 
 
@@ -160,6 +181,8 @@ def _step(error: BaseException) -> str:
 def _classified(error: BaseException, step: str) -> FailureDetails | None:
     if isinstance(error, (asyncio.CancelledError, CancelledError)):
         return FailureDetails(category=Category.INTERRUPTED, reason=Reason.INTERRUPTED, message=f"{step} was cancelled")
+    if isinstance(error, TimeoutError) and error.type in _LOST:
+        return _lost(error, step)
     if isinstance(error, TimeoutError):
         why = _TIMEOUTS.get(error.type, "timed out") if error.type is not None else "timed out"
         return _interrupted(f"{step} {why}")
@@ -167,6 +190,9 @@ def _classified(error: BaseException, step: str) -> FailureDetails | None:
         return _interrupted(f"{step} was terminated")
     if isinstance(error, ServerError):
         return _interrupted(f"{step} was given up by the Temporal server")
+    if isinstance(error, ApplicationError) and error.type == _WORKER_SHUTDOWN:
+        message = f"{step} was given back by a worker that stops"
+        return FailureDetails(category=Category.TRANSIENT, reason=Reason.LEASE_LOST, message=message)
     if isinstance(error, ApplicationError):
         # Raised by code that does not know this module; its type is a name, its text may hold values.
         return _internal(f"{step} failed with an unexpected {error.type or 'error'}")
@@ -175,8 +201,19 @@ def _classified(error: BaseException, step: str) -> FailureDetails | None:
     return _internal(f"{step} failed with an unexpected {type(error).__name__}")
 
 
+def _lost(error: TimeoutError, step: str) -> FailureDetails:
+    if WAITING in error.last_heartbeat_details:
+        # It had opened nothing: what ended its worker was something else.
+        return _transient(Reason.INTERRUPTED, f"{step} lost its worker while it waited for its turn")
+    return _transient(Reason.WORKER_LOST, f"{step} {_TIMEOUTS[error.type or TimeoutType.HEARTBEAT]}")
+
+
 def _interrupted(message: str) -> FailureDetails:
-    return FailureDetails(category=Category.TRANSIENT, reason=Reason.INTERRUPTED, message=cap(message))
+    return _transient(Reason.INTERRUPTED, message)
+
+
+def _transient(reason: Reason, message: str) -> FailureDetails:
+    return FailureDetails(category=Category.TRANSIENT, reason=reason, message=cap(message))
 
 
 def _internal(message: str) -> FailureDetails:

@@ -12,6 +12,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from windlass import logs
 from windlass.domain.errors import Reason
+from windlass.domain.faults import text_of
 from windlass.temporal.failures import failure_of, to_application_error, to_error
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -53,9 +54,9 @@ class _Failures(ActivityInboundInterceptor):
         except Exception as error:  # noqa: BLE001 - the border of our code: all must reach the workflow in one form
             details = failure_of(error, step=activity.info().activity_type)
             if details.reason is Reason.INTERNAL:
-                # Type and trace only: the text of a foreign exception may quote values.
+                # The text only where it cannot quote values, which those of foreign exceptions may.
                 trace = "".join(traceback.format_tb(error.__traceback__))
-                _log.error("activity failed unexpectedly", error=type(error).__name__, stack=trace)
+                _log.error("activity failed unexpectedly", error=text_of(error), stack=trace)
             else:
                 _log.info("activity failed", reason=details.reason, category=details.category, error=details.message)
             failure = to_application_error(to_error(details), retry_interrupted=activity.is_worker_shutdown())

@@ -1,4 +1,4 @@
-"""Keys of the payload codec and of keyed content digests.
+"""Keys of the payload codec: what talks to Temporal needs them. `windlass.temporal.digest_key` is the other secret.
 
 A keyring is one small YAML or JSON document, kept in a file of mode 0600 or in a Kubernetes Secret::
 
@@ -6,7 +6,6 @@ A keyring is one small YAML or JSON document, kept in a file of mode 0600 or in 
     keys:                          # all of them decrypt
       k-5f3a9c01: <base64, 32 bytes>
       k-1b77e2d4: <base64, 32 bytes>
-    digest: <base64, 32 bytes>     # HMAC key of content digests; changing it makes every package look changed once
 
 Rotation takes two steps, because every process must be able to read what any other writes: first add the new key
 everywhere, then make it `current`. An old key may go once the retention of the last history written with it is over.
@@ -24,34 +23,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
-import yaml
-
+from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.temporal import secret_file
 
 KEY_BYTES: Final = 32
-"""AES-256 and HMAC-SHA256 both take 32 bytes."""
+"""AES-256 takes 32 bytes."""
 
 ENVIRONMENT_FILE: Final = "WINDLASS_KEYRING_FILE"
 ENVIRONMENT_TEXT: Final = "WINDLASS_KEYRING"
 
 _KEY_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_FORM_HINT: Final = "expected are `current`, `keys` and `digest` as docs/adr/0002-payload-codec.md shows them"
+_FORM_HINT: Final = "expected are `current` and `keys` as docs/adr/0002-payload-codec.md shows them"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Keyring:
-    """All keys of one installation.
+    """The payload keys of one installation.
 
     Attributes:
         current: id of the key that encrypts.
         keys: key id to 32 bytes.
-        digest_key: 32 bytes for keyed digests of content that may hold secrets.
     """
 
     current: str
     keys: Mapping[str, bytes]
-    digest_key: bytes
 
     def __repr__(self) -> str:
         # The generated text would put keys into tracebacks and logs.
@@ -61,11 +57,7 @@ class Keyring:
     def generate(cls) -> Keyring:
         """Return a keyring with one new random key."""
         key_id = f"k-{secrets.token_hex(4)}"
-        return cls(
-            current=key_id,
-            keys={key_id: secrets.token_bytes(KEY_BYTES)},
-            digest_key=secrets.token_bytes(KEY_BYTES),
-        )
+        return cls(current=key_id, keys={key_id: secrets.token_bytes(KEY_BYTES)})
 
     @classmethod
     def parse(cls, text: str, *, origin: str) -> Keyring:
@@ -79,9 +71,8 @@ class Keyring:
             PermanentError: VALIDATION_FAILED, naming ``origin`` and the field that is wrong; never shows a value.
         """
         try:
-            document: object = yaml.safe_load(text)
-        except yaml.YAMLError:
-            # The parser's message quotes the line, which may be a key.
+            document: object = parse_document(text)
+        except DocumentError:
             _refuse(origin, "is neither YAML nor JSON")
         if not isinstance(document, dict):
             _refuse(origin, "is not a mapping")
@@ -96,7 +87,7 @@ class Keyring:
         current = fields.get("current")
         if not isinstance(current, str) or current not in ring:
             _refuse(origin, "`current` does not name one of its `keys`")
-        return cls(current=current, keys=ring, digest_key=_key(fields.get("digest"), "digest", origin))
+        return cls(current=current, keys=ring)
 
     @classmethod
     def load(cls, path: Path) -> Keyring:
@@ -142,7 +133,6 @@ class Keyring:
             {
                 "current": self.current,
                 "keys": {key_id: base64.b64encode(key).decode() for key_id, key in self.keys.items()},
-                "digest": base64.b64encode(self.digest_key).decode(),
             },
             indent=2,
         )

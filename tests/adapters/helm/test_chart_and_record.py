@@ -155,7 +155,7 @@ def test_names_in_a_manifest_are_taken_as_written() -> None:
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: 123, namespace: on}
+metadata: {name: 123, namespace: prod}
 data: {a: =}
 ---
 apiVersion: v1
@@ -171,7 +171,7 @@ items:
     found = [(entry.kind, entry.namespace, entry.name, entry.kept) for entry in manifest.parse(text)]
 
     assert found == [
-        ("ConfigMap", "on", "123", False),
+        ("ConfigMap", "prod", "123", False),
         ("Deployment", "", "web", False),
         ("PersistentVolumeClaim", "", "data", True),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 from adapters.helm.scenes import Charts, Cluster, Requests, config_map
@@ -76,13 +77,14 @@ async def test_what_may_still_come_is_waited_for(
 @pytest.mark.stack
 @pytest.mark.parametrize("has_hooks", [False, True])
 @pytest.mark.parametrize("quoted", ["{{ .Values.password }}", "{{ .Values.password | b64enc }}"])
-async def test_values_never_stand_in_an_error(
+async def test_secrets_never_stand_in_an_error(
     helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, has_hooks: bool, quoted: str
 ) -> None:
     template = f'{{{{ fail (printf "cannot use %s" (tpl "{quoted}" .)) }}}}'
 
+    request = request_for(chart(template), has_hooks=has_hooks, password=SECRET)
     with pytest.raises(PermanentError, match="cannot use •••") as caught:
-        await helm.upgrade(request_for(chart(template), has_hooks=has_hooks, password=SECRET))
+        await helm.upgrade(replace(request, secrets=frozenset({SECRET})))
 
     assert SECRET not in repr(caught.value) + str(caught.value)
     assert base64.b64encode(SECRET.encode()).decode() not in str(caught.value)
@@ -99,7 +101,7 @@ async def test_values_never_stand_in_an_error(
     ],
 )
 def test_what_may_pass_is_transient(text: str, reason: Reason) -> None:
-    error = failures.failed("Helm upgrade of release web in prod", text, values={})
+    error = failures.failed("Helm upgrade of release web in prod", text)
 
     assert isinstance(error, TransientError)
     assert error.reason is reason
@@ -116,7 +118,7 @@ def test_what_may_pass_is_transient(text: str, reason: Reason) -> None:
     ],
 )
 def test_what_the_cluster_forbids_is_the_admins(text: str) -> None:
-    error = failures.failed("it", text, values={})
+    error = failures.failed("it", text)
 
     assert isinstance(error, PermanentError)
     assert (error.reason, error.actor) == (Reason.FORBIDDEN, Actor.ADMIN)
@@ -125,16 +127,32 @@ def test_what_the_cluster_forbids_is_the_admins(text: str) -> None:
 def test_rendered_manifests_behind_an_error_are_cut_off() -> None:
     text = "the cause\n" + "\n".join(f"line {number} {'x' * 500}" for number in range(1000))
 
-    error: WindlassError = failures.failed("it", text, values={})
+    error: WindlassError = failures.failed("it", text)
 
     assert "the cause" in error.message
     assert len(error.message.encode()) < MAX_TEXT / 2
     assert error.message.endswith("…")
 
 
-def test_every_line_of_a_value_is_masked_and_names_are_not() -> None:
-    values = {"key": {"pem": ["-----BEGIN-----\nabcdefghij\n-----END-----"]}, "name": "release-1", "on": "true"}
+PEM = "-----BEGIN-----\nabcdefghij\n-----END-----\n"
 
-    masked = failures.mask("release-1 got abcdefghij, which is true", values, ("release-1",))
 
-    assert masked == "release-1 got •••, which is true"
+@pytest.mark.parametrize(
+    ("secret", "text", "masked"),
+    [
+        ("hunter2!", 'env "hunter2!" is invalid', 'env "•••" is invalid'),
+        (PEM, "line 3 holds abcdefghij", "line 3 holds •••"),
+        (PEM, 'Invalid value: "-----BEGIN-----\\nabcdefghij\\n-----END-----\\n"', 'Invalid value: "•••"'),
+        ("hunter2!", "data.password: aHVudGVyMiE= is wrong", "data.password: ••• is wrong"),
+        ('pass"word', 'Invalid value: "pass\\"word"', 'Invalid value: "•••"'),
+    ],
+    ids=["plain", "line", "escaped", "base64", "quotes"],
+)
+def test_a_secret_is_masked_however_helm_quotes_it(secret: str, text: str, masked: str) -> None:
+    assert failures.mask(text, frozenset({secret})) == masked
+
+
+def test_what_is_no_secret_is_told() -> None:
+    text = 'Service "r-redis.app" is invalid'
+
+    assert str(failures.failed("it", text, secrets=frozenset({"hunter2!"}))).startswith(f"it failed: {text}")

@@ -7,7 +7,6 @@ import pytest
 
 from support.packages import entry, package_yaml, write_tgz, write_tree
 from windlass.adapters.packages.loader import MAX_FILE, load
-from windlass.domain.documents import MAX_YAML
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import Kind
 
@@ -104,7 +103,6 @@ def test_settings_schema_has_two_names_and_the_new_one_wins(tmp_path: Path) -> N
             "more than",
         ),
         (b"a: &a {b: *a}\n", "values.yaml"),
-        (b"# " + b"x" * MAX_YAML, f"more than {MAX_YAML} characters"),
         (b"# " + b"x" * MAX_FILE, f"at most {MAX_FILE} are allowed"),
     ],
     ids=lambda value: str(value)[:20],

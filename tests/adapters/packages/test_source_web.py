@@ -20,6 +20,7 @@ from aiohttp.test_utils import TestServer
 
 from support.packages import entry, package_yaml, tar_bytes
 from support.tls import identity
+from windlass.adapters.packages import source_helm
 from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.store import PackageStore
 from windlass.adapters.packages.transport import FetchLimits
@@ -408,3 +409,58 @@ async def test_the_login_of_a_token_is_a_bearer(site: Site, store: PackageStore)
     await store.resolve(site.repository(access=Access(login=Login(token="abc"))), source())
     assert site.asked[0] == ("/index.yaml", "Bearer abc")
     assert base64.b64decode(LOGIN.basic.removeprefix("Basic ")) == b"robot:s3cret"
+
+
+# -- one index for all who ask ---------------------------------------------------------------------------------------
+
+
+async def test_an_index_is_fetched_once_for_many_exact_versions(tmp_path: Path, site: Site) -> None:
+    site.index("1.0.0", "1.1.0")
+    store = PackageStore(tmp_path)
+    await asyncio.gather(*(store.resolve(site.repository(), source(f"1.{n % 2}.0")) for n in range(20)))
+    assert [path for path, _ in site.asked].count("/index.yaml") == 1
+
+
+async def test_a_version_published_a_moment_ago_is_found(tmp_path: Path, site: Site) -> None:
+    site.index("1.0.0")
+    store = PackageStore(tmp_path)
+    await store.resolve(site.repository(), source("1.0.0"))
+    site.index("1.0.0", "1.1.0")
+    assert (await store.resolve(site.repository(), source("1.1.0"))).version == "1.1.0"
+    site.index("1.0.0", "1.1.0", "1.2.0")
+    assert (await store.resolve(site.repository(), source(">=1.0.0"))).version == "1.2.0"
+
+
+async def test_an_index_that_has_not_changed_is_not_sent_again(tmp_path: Path, site: Site) -> None:
+    site.index("1.0.0")
+    body = site.answers["/index.yaml"]
+    assert isinstance(body, bytes)
+    answered: list[int] = []
+
+    async def conditional(request: web.Request) -> web.Response:
+        answered.append(304 if request.headers.get("If-None-Match") == '"v1"' else 200)
+        return web.Response(status=answered[-1], body=body if answered[-1] == 200 else b"", headers={"ETag": '"v1"'})
+
+    site.answers["/index.yaml"] = conditional
+    store = PackageStore(tmp_path)
+    for _ in range(3):
+        assert await store.versions(site.repository(), "webapp") == ["1.0.0"]
+    assert answered == [200, 304, 304]
+
+
+async def test_an_index_without_an_etag_is_read_once_while_it_stays_the_same(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.index("1.0.0")
+    read: list[bytes] = []
+    parse = source_helm._parse
+
+    def counted(body: bytes) -> Any:
+        read.append(body)
+        return parse(body)
+
+    monkeypatch.setattr(source_helm, "_parse", counted)
+    store = PackageStore(tmp_path)
+    for _ in range(3):
+        await store.versions(site.repository(), "webapp")
+    assert len(read) == 1

@@ -112,7 +112,7 @@ def test_what_children_get_is_rendered_from_what_was_read() -> None:
         ("fe80::1", True),
         ("0.0.0.0", True),
         ("10.0.0.1", False),
-    ],  # noqa: S104 - no server listens there
+    ],
 )
 def test_local_addresses(address: str, local: bool) -> None:
     assert is_local(address) is local

@@ -8,26 +8,17 @@ it, whoever makes that (labels of a release record are inherited).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import yaml
 
 from windlass.adapters.helm.record import APPLIED, OWNER
 from windlass.adapters.helm.staging import CHART_YAML
+from windlass.domain.documents import DocumentError, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_Dumper: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """The C one where there is one: the other takes 6 ms for a small ``Chart.yaml``, once for each release."""
-
-
-class _Loader(yaml.SafeLoader):
-    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1."""
-
-
-_Loader.yaml_implicit_resolvers = {  # pyright: ignore[reportUnknownMemberType] - PyYAML's stub has no item types
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in {"bool", "null", "merge"}]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-}
 
 
 def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
@@ -51,17 +42,17 @@ def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
 def _metadata(chart: Path, name: str) -> dict[str, Any]:
     file = chart / CHART_YAML
     try:
-        text = file.read_text()
+        text = file.read_bytes()
     except FileNotFoundError:
         if (chart / "templates").is_dir():
             return {"apiVersion": "v2", "name": name, "version": "0.0.0"}
         raise _broken("there is neither Chart.yaml nor templates/") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise _broken(f"Chart.yaml cannot be read: {type(error).__name__}") from error
     try:
-        loaded: Any = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer types
-    except yaml.YAMLError as error:
-        raise _broken(f"Chart.yaml is not YAML: {error}") from error
+        loaded = parse_helm(text, typed=False)
+    except DocumentError as error:
+        raise _broken(f"Chart.yaml is not YAML: {error.message}") from None
     if not isinstance(loaded, dict) or not isinstance(cast("dict[str, Any]", loaded).get("annotations") or {}, dict):
         raise _broken("Chart.yaml must be a map, and its annotations too")
     return cast("dict[str, Any]", loaded)

@@ -70,11 +70,23 @@ class HelmClient:
         helm: the ``helm`` program (4.2 or newer).
         scratch: folder that only this client uses, for short-lived files and Helm's caches; made if it is missing.
         pool_size: warm child processes, each with about 50 MB of its own; with 0 it can only read and render.
+        qps: requests a second that each process of the ``helm`` program may send to the API server. The library in the
+            warm children has a rate of its own that cannot be set (`windlass.adapters.helm.child`).
+        burst: requests that such a process may send at once.
     """
 
-    def __init__(self, *, targets: Targets, helm: Path, scratch: Path, pool_size: int = POOL_SIZE) -> None:
+    def __init__(
+        self,
+        *,
+        targets: Targets,
+        helm: Path,
+        scratch: Path,
+        pool_size: int = POOL_SIZE,
+        qps: float = 50.0,
+        burst: int = 100,
+    ) -> None:
         scratch = scratch.absolute()
-        env = environment(scratch, os.environ)
+        env = {**environment(scratch, os.environ), "HELM_QPS": f"{qps:g}", "HELM_BURST_LIMIT": str(burst)}
         self._targets = targets
         self._scratch = scratch
         self._pool = ChildPool(pool_size, env)

@@ -8,19 +8,18 @@ trying again too often costs a little, giving up wrongly costs the release.
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final
 
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.package import Values
 
 _MAX_LINES: Final = 20
 _MAX_CHARS: Final = 2_000
 _MASK: Final = "•••"
-_SHORTEST_MASKED: Final = 6
-"""Shorter values are words such as ``true`` or ``web``; masking them would hide the message and protect nothing."""
+_SHORTEST_LINE: Final = 6
+"""Characters of a line of a secret that is masked by itself; shorter ones are words such as ``data:``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,22 +137,21 @@ _UNKNOWN: Final = _Row(marks=(), hint="it is tried again")
 
 
 def failed(
-    what: str, text: str, *, values: Values, known: tuple[str, ...] = (), whom: str = "the user of the kubeconfig"
+    what: str, text: str, *, secrets: frozenset[str] = frozenset(), whom: str = "the user of the kubeconfig"
 ) -> WindlassError:
     """Return the error for a failed operation.
 
     Args:
         what: the operation and its release, as the sentence's subject.
         text: what Helm said.
-        values: the values that went in; their texts are masked in the message.
-        known: names that are no secret even if a value equals them.
+        secrets: texts among the values that the message must not quote (`windlass.domain.secret_texts`).
         whom: who acted.
     """
     if (refused := _FORBIDDEN.search(text)) is not None:
         return _forbidden(what, refused, whom)
     lowered = text.lower()
     row = next((row for row in _ROWS if any(mark in lowered for mark in row.marks)), _UNKNOWN)
-    message = f"{what} failed: {shorten(mask(text, values, known))}"
+    message = f"{what} failed: {shorten(mask(text, secrets))}"
     if row.actor is None:
         return TransientError(row.reason, message, hint=row.hint)
     return PermanentError(row.reason, message, hint=row.hint, actor=row.actor)
@@ -180,24 +178,15 @@ def shorten(text: str) -> str:
     return kept if len(lines) <= _MAX_LINES and len(kept) < _MAX_CHARS else f"{kept} …"
 
 
-def mask(text: str, values: Values, known: tuple[str, ...] = ()) -> str:
-    """Replace every line of every text among ``values``, plain or in base64, where ``text`` quotes it."""
+def mask(text: str, secrets: frozenset[str]) -> str:
+    """Replace every secret where ``text`` quotes it: whole, a line of it, in base64, or as Go and JSON escape it."""
     quoted: set[str] = set()
-    for leaf in _texts(values):
-        encoded = base64.b64encode(leaf.encode()).decode()
-        pieces = {leaf, encoded, *(line.strip() for line in leaf.splitlines())} - set(known)
-        quoted |= {piece for piece in pieces if len(piece) >= _SHORTEST_MASKED and piece in text}
+    for secret in secrets:
+        lines = {line for line in map(str.strip, secret.splitlines()) if len(line) >= _SHORTEST_LINE}
+        pieces = {secret, secret.strip(), *lines}
+        escaped = {json.dumps(piece, ensure_ascii=plain)[1:-1] for piece in pieces for plain in (True, False)}
+        encoded = base64.b64encode(secret.encode()).decode()
+        quoted |= {piece for piece in pieces | escaped | {encoded} if piece and piece in text}
     for piece in sorted(quoted, key=len, reverse=True):
         text = text.replace(piece, _MASK)
     return text
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _texts(item)

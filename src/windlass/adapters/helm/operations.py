@@ -15,7 +15,6 @@ from windlass.adapters.helm.program import HelmProgram, Place
 from windlass.adapters.helm.protocol import HelmFailedError, Order
 from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.package import Values
 from windlass.domain.releases import Operation
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
@@ -52,7 +51,7 @@ class Operations:
         """
         verb = "upgrade" if operation is Operation.UPGRADE else "install"
         metadata = annotated(request.chart, request.digest, name=request.ref.name, owner=request.owner)
-        with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.values, request.timeout):
+        with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.secrets, request.timeout):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
                     with staged(request.chart, metadata, new_folder(self._scratch)) as chart:
@@ -102,7 +101,7 @@ class Operations:
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
-        with _typed_failures(f"Helm uninstall of {ref}", ref, {}, UNINSTALL_SECONDS):
+        with _typed_failures(f"Helm uninstall of {ref}", ref, frozenset(), UNINSTALL_SECONDS):
             async with asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
                 if has_hooks:
                     await self._program.uninstall(Place(ref=ref, kubeconfig=kubeconfig), seconds=UNINSTALL_SECONDS)
@@ -131,7 +130,7 @@ class Operations:
         metadata = annotated(request.chart, "", name=request.ref.name)
         with (
             staged(request.chart, metadata, new_folder(self._scratch)) as chart,
-            _typed_failures(f"rendering of {request.ref}", request.ref, request.values, request.timeout),
+            _typed_failures(f"rendering of {request.ref}", request.ref, request.secrets, request.timeout),
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 place = Place(ref=request.ref, kubeconfig=kubeconfig)
@@ -139,13 +138,12 @@ class Operations:
 
 
 @contextmanager
-def _typed_failures(what: str, ref: ReleaseRef, values: Values, seconds: float) -> Generator[None]:
+def _typed_failures(what: str, ref: ReleaseRef, secrets: frozenset[str], seconds: float) -> Generator[None]:
     try:
         yield
     except HelmFailedError as error:
-        # The cause is left out: its text may quote values.
-        known = (ref.name, ref.namespace)
-        raise failures.failed(what, str(error), values=values, known=known, whom=ref.target.whom) from None
+        # The cause is left out: its text may quote secrets.
+        raise failures.failed(what, str(error), secrets=secrets, whom=ref.target.whom) from None
     except TimeoutError:
         raise TransientError(
             Reason.APPLY_MANIFESTS_FAILED,

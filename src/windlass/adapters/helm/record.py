@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import yaml
-
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.manifest import Entry
+from windlass.domain.documents import MANIFEST, DocumentError, is_object, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.ports.kube import Object
 
@@ -24,8 +23,6 @@ APPLIED: Final = "windlass.dev/applied"
 OWNER: Final = "windlass.dev/owner"
 """Annotation of the stored chart that names the package it was applied for. The package's account may write it, so it
 keeps packages from getting into each other's way by mistake and protects nothing."""
-
-_MAX_RECORD: Final = 128 * 1024 * 1024  # a Secret holds 1 MiB; text compresses up to a hundredfold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +50,19 @@ def decode(secret: Object) -> Record:
     """
     try:
         return _record(_unpack(secret))
-    except (KeyError, TypeError, ValueError, EOFError, zlib.error, yaml.YAMLError) as error:
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error, DocumentError) as error:
+        raise _damaged(secret) from error
+
+
+def content(secret: Object) -> dict[str, Any]:
+    """Return what a release Secret holds, decoded.
+
+    Raises:
+        PermanentError: as `decode`.
+    """
+    try:
+        return _unpack(secret)
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error, DocumentError) as error:
         raise _damaged(secret) from error
 
 
@@ -64,11 +73,11 @@ def mark_failed(secret: Object, description: str) -> Object:
         PermanentError: as `decode`.
     """
     try:
-        content = _unpack(secret)
-        content["info"] = {**content["info"], "status": "failed", "description": description}
-    except (KeyError, TypeError, ValueError, EOFError, zlib.error) as error:
+        release = _unpack(secret)
+        release["info"] = {**release["info"], "status": "failed", "description": description}
+    except (KeyError, TypeError, ValueError, EOFError, zlib.error, DocumentError) as error:
         raise _damaged(secret) from error
-    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
+    packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(release).encode())))
     metadata: Mapping[str, Any] = secret["metadata"]
     return {
         **secret,
@@ -80,30 +89,30 @@ def mark_failed(secret: Object, description: str) -> Object:
 def _unpack(secret: Object) -> dict[str, Any]:
     raw = base64.b64decode(base64.b64decode(secret["data"]["release"], validate=True), validate=True)
     inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    text = inflate.decompress(raw, _MAX_RECORD)
+    text = inflate.decompress(raw, MANIFEST.size)
     if not inflate.eof:
         raise binascii.Error("cut short, or larger than any record Helm writes")
-    content = json.loads(text)
-    if not isinstance(content, dict):
+    found = parse_json(text, MANIFEST)
+    if not is_object(found):
         raise TypeError("not a map")
-    return cast("dict[str, Any]", content)
+    return found
 
 
-def _record(content: Mapping[str, Any]) -> Record:
-    chart = _mapping(_mapping(content.get("chart")).get("metadata"))
+def _record(release: Mapping[str, Any]) -> Record:
+    chart = _mapping(_mapping(release.get("chart")).get("metadata"))
     annotations = _mapping(chart.get("annotations"))
     return Record(
-        revision=int(content["version"]),
-        status=str(content["info"]["status"]),
+        revision=int(release["version"]),
+        status=str(release["info"]["status"]),
         applied=str(annotations.get(APPLIED, "")),
         owner=str(annotations.get(OWNER, "")),
         chart=str(chart.get("name", "")),
         chart_version=str(chart.get("version", "")),
-        entries=manifest.parse(content.get("manifest") or ""),
-        has_hooks=bool(content.get("hooks")),
-        deployed=str(content["info"].get("last_deployed") or ""),
-        description=str(content["info"].get("description") or ""),
-        manifest=content.get("manifest") or "",
+        entries=manifest.parse(release.get("manifest") or ""),
+        has_hooks=bool(release.get("hooks")),
+        deployed=str(release["info"].get("last_deployed") or ""),
+        description=str(release["info"].get("description") or ""),
+        manifest=release.get("manifest") or "",
     )
 
 

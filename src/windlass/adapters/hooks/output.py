@@ -145,7 +145,15 @@ class Capture:
         """Nothing to do."""
 
 
-async def pump(reader: asyncio.StreamReader, sink: Sink) -> None:
+class Reader(Protocol):
+    """Where bytes come from."""
+
+    async def read(self, size: int) -> bytes:
+        """Return at most ``size`` bytes; none at the end."""
+        ...
+
+
+async def pump(reader: Reader, sink: Sink) -> None:
     """Feed ``sink`` until the stream ends or the caller cancels; either way the sink is closed."""
     try:
         while chunk := await reader.read(CHUNK):

@@ -99,5 +99,4 @@ def _parsed(files: RunFiles, variable: str, parse: Callable[[str], list[Any]]) -
     try:
         return parse(files.read(variable))
     except DocumentError as error:
-        # The parser's own words may quote what stands there.
-        raise OutputError(variable, f"malformed at {error.position}") from None
+        raise OutputError(variable, f"malformed at {error.position}: {error.problem}") from None

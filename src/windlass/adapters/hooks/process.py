@@ -18,7 +18,8 @@ import structlog
 from windlass.adapters.hooks.cancellation import to_the_end
 from windlass.adapters.hooks.gate import Command, Gate, Gates
 from windlass.adapters.hooks.guard import Guard
-from windlass.adapters.hooks.output import CHUNK, Sink, pump
+from windlass.adapters.hooks.output import Sink, pump
+from windlass.adapters.hooks.pipe import Pipe
 from windlass.adapters.hooks.spawn import Spawned
 from windlass.adapters.hooks.strays import kill_strays
 
@@ -165,21 +166,17 @@ def _is_live_member(stat: Path, group: int) -> bool:
 
 @asynccontextmanager
 async def _pumped(read_end: FileIO, sink: Sink) -> AsyncGenerator[None]:
-    """Give what a process writes into a pipe to ``sink``."""
-    reader = asyncio.StreamReader(limit=CHUNK)
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), read_end
-    )
-    pumping = asyncio.create_task(pump(reader, sink))
-    try:
-        yield
-    finally:
-        await to_the_end(_drain(pumping, transport))
+    """Give what a process writes into a pipe to ``sink``; close the pipe at the end."""
+    with read_end:
+        pumping = asyncio.create_task(pump(Pipe(read_end), sink))
+        try:
+            yield
+        finally:
+            await to_the_end(_drain(pumping))
 
 
-async def _drain(pumping: asyncio.Task[None], transport: asyncio.ReadTransport) -> None:
+async def _drain(pumping: asyncio.Task[None]) -> None:
     # Somebody who left the group may hold the pipe open for ever: what has been written by now is all we read.
     await asyncio.wait([pumping], timeout=_DRAIN)
     pumping.cancel()
     await asyncio.wait([pumping])
-    transport.close()

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 from windlass.adapters.processes.warm import ChildDiedError, WarmChildren
+from windlass.domain.documents import ANSWER, DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.ports.jq import FILTER_SECONDS
 
@@ -61,7 +62,7 @@ class JqClient:
     async def _ask(self, program: str, value: str, seconds: float) -> list[Any]:
         request = f"{json.dumps(program)}\n{value}\n".encode()
         try:
-            reply = json.loads(await self._children.ask(request, seconds=seconds))
+            reply = parse_json(await self._children.ask(request, seconds=seconds), ANSWER)
         except TimeoutError:
             raise TransientError(
                 Reason.FILTER_FAILED,
@@ -77,6 +78,8 @@ class JqClient:
             ) from None
         except ValueError:
             _refuse(program, f"its results have more than {MAX_RESULT} bytes", "let the filter give less")
+        except DocumentError as error:
+            _refuse(program, f"its results cannot be read: {error.problem}", "let the filter give less")
         if "invalid" in reply:
             _refuse(program, f"not valid: {_first_line(reply['invalid'])}", "try it with the jq program")
         if "failed" in reply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -18,6 +17,7 @@ from windlass.adapters.kube.failures import Call
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
 from windlass.adapters.kube.transport import Answer, Transport
+from windlass.domain.documents import DocumentError, parse_answer
 from windlass.domain.errors import WindlassError
 from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
@@ -327,8 +327,8 @@ def _parsed(call: Call, answer: Answer) -> Object:
     if answer.status >= 400:
         raise failures.rejected(call, answer.status, answer.body, sent=answer.sent)
     try:
-        return cast("Object", json.loads(answer.body))
-    except ValueError:
+        return cast("Object", parse_answer(answer.body))
+    except DocumentError:
         raise failures.garbled(call) from None
 
 

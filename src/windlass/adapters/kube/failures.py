@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import aiohttp
 
+from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 
 STORED_MAX: Final = 1_572_864
@@ -82,7 +82,8 @@ def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> Windlass
         return PermanentError(
             Reason.FORBIDDEN,
             f"cannot {call}: {said}",
-            hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it",
+            hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it; "
+            "an API server that has just started may not have loaded its roles yet, which goes away by itself",
             actor=Actor.ADMIN,
         )
     if status == 413 or (status >= 500 and sent > STORED_MAX):
@@ -134,8 +135,8 @@ def _said(call: Call, answer: Mapping[str, Any], causes: list[Mapping[str, Any]]
 def _status(body: bytes) -> Mapping[str, Any]:
     """Parse a Status object; a proxy between us and the API server may answer with anything."""
     try:
-        return _mapping(json.loads(body))
-    except ValueError:
+        return _mapping(parse_json(body))
+    except DocumentError:
         return {"reason": "the answer is not a Kubernetes Status (is there a proxy in between?)"}
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 import yaml
 
+from windlass.domain.documents import DocumentError, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -119,12 +120,9 @@ def _load(path: Path) -> tuple[Mapping[str, Any], Path]:
 
 def _parse(text: str, where: str) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        # The parser's text quotes the line it stopped at, which may be a key: only its position is told.
-        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        line = f" at line {mark.line + 1}" if mark else ""
-        raise _bad(f"{where} is not YAML{line}") from None
+        document = parse_helm(text)
+    except DocumentError as error:
+        raise _bad(f"{where} is not YAML: {error.message}") from None
     if not isinstance(document, dict):
         raise _bad(f"{where} is not a mapping")
     return cast("Mapping[str, Any]", document)

@@ -53,8 +53,9 @@ async def held(
         kube: the client.
         namespace: of the Lease; it must exist.
         name: of the Lease; made if it is absent.
-        identity: who we are. A Lease that already names it is taken at once: that is we before a restart, so no two
-            processes may share an identity. What follows a slash tells the terms of one process apart.
+        identity: who we are. A Lease that already names it is taken at once: that is we before a restart, so an
+            identity must show that the process which had it is dead (`windlass.worker.identity`). What
+            follows a slash tells the terms of one process apart.
         duration: seconds until others may take over a Lease that is not renewed; whole seconds, at least 1.
         labels: of a Lease that is made.
         fleeting: delete the Lease at the end instead of leaving it without a holder.
@@ -83,7 +84,7 @@ async def held(
         yield
     except asyncio.CancelledError:
         if lost and body is not None and body.uncancel() == 0:
-            raise LeaseLostError(Reason.API_UNAVAILABLE, f"{lease.ref} is lost: {lost[0]}") from None
+            raise LeaseLostError(Reason.LEASE_LOST, f"{lease.ref} is lost: {lost[0]}") from None
         raise
     finally:
         ended = True

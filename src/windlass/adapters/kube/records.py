@@ -35,6 +35,9 @@ PACKAGE_LABEL: Final = f"{GROUP}/package"
 WATCHED_LABEL: Final = f"{GROUP}/watched"
 """Marks the records of packages whose hooks follow objects: a worker that starts looks for them."""
 
+FAULTS_LABEL: Final = f"{GROUP}/faults"
+"""Marks the records that count faults: a worker that starts looks for them."""
+
 ID_ANNOTATION: Final = f"{GROUP}/package-id"
 DIGEST_ANNOTATION: Final = f"{GROUP}/record-digest"
 DATA_KEY: Final = "record"
@@ -86,6 +89,8 @@ class RecordStore:
         secret = _secret(key, packed, digest)
         if record.watched is not None:
             secret["metadata"]["labels"][WATCHED_LABEL] = "true"
+        if record.faults:
+            secret["metadata"]["labels"][FAULTS_LABEL] = "true"
         if expected is None:
             written = await self._kube.create(secret)
         else:
@@ -96,6 +101,10 @@ class RecordStore:
     async def watched(self, installation: str) -> list[PackageKey]:
         """Return the packages whose hooks follow objects; see `ports.Records`."""
         return await self._keys(installation, f"{WATCHED_LABEL}=true")
+
+    async def faulty(self, installation: str) -> list[PackageKey]:
+        """Return the packages whose record counts faults; see `ports.Records`."""
+        return await self._keys(installation, f"{FAULTS_LABEL}=true")
 
     async def stored(self, installation: str) -> list[PackageKey]:
         """Return the packages that have a record; see `ports.Records`."""

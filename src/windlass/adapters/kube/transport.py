@@ -201,7 +201,10 @@ class Transport:
                 timeout=timeout,
             ) as response:
                 yield response
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except RecursionError:
+            raise  # not the connection's, although it is a RuntimeError as well
+        except (aiohttp.ClientError, TimeoutError, OSError, EOFError, RuntimeError) as error:
+            # uvloop reports descriptors and transports that it finds in a wrong state as RuntimeError.
             raise failures.unreachable(call, error) from error
 
     @property

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from windlass.adapters.kube import failures
 from windlass.adapters.kube.failures import Call
+from windlass.domain.documents import DocumentError, parse_answer
 from windlass.ports.kube import Object, WatchEvent, WatchExpiredError
 
 _TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED", "BOOKMARK"})
@@ -36,8 +37,8 @@ async def events(
     """
     async for line in lines(chunks):
         try:
-            parsed = cast("dict[str, Any]", json.loads(line))
-        except ValueError:
+            parsed = cast("dict[str, Any]", parse_answer(line))
+        except DocumentError:
             raise failures.garbled(call) from None
         what, obj = parsed.get("type"), cast("Object", parsed.get("object") or {})
         if what in _TYPES:

@@ -15,6 +15,7 @@ from nats.js.api import KeyValueConfig
 from windlass.adapters.nats.connection import NatsConnection
 from windlass.adapters.nats.failures import NO_STREAM, translated
 from windlass.adapters.nats.reading import BucketReader, Message, header, operation_of, reading
+from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.entities import Operation, is_valid_key
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.ports.entities import Changed, Document, Item, News, OnError, Picture
@@ -255,8 +256,8 @@ def _item(message: Message, *, content: bool) -> Item:
 
 def _document(value: bytes) -> Document | None:
     try:
-        parsed: Any = json.loads(value)
-    except ValueError:
+        parsed: Any = parse_json(value)
+    except DocumentError:
         return None
     return cast("Document", parsed) if isinstance(parsed, dict) else None
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
-
-import yaml
+from typing import Final
 
 from windlass.adapters.packages import loader
 from windlass.adapters.packages.digest import files_of
@@ -18,6 +16,7 @@ from windlass.domain.package import ENABLED_SCRIPT, Definition, Package, Values
 from windlass.domain.schema import VALUES_SCHEMA, check_schema, prepare_schemas, validate
 from windlass.domain.values import base_values, camel_key, check_settings
 from windlass.domain.versions import VersionRangeError, parse_exact
+from windlass.domain.yaml_places import line_of
 
 _SHEBANG: Final = b"#!"
 _CHART_FIELDS: Final = ("apiVersion", "name", "version")
@@ -193,21 +192,4 @@ def _line(root: Path, file: str, path: list[str]) -> int:
     """Return the line of the deepest part of ``path`` that the file has; 0 if it has none."""
     if not (root / file).is_file():
         return 0
-    try:
-        node: Any = yaml.compose((root / file).read_text(), Loader=yaml.SafeLoader)
-    except yaml.YAMLError:
-        return 0  # JSON that is no YAML: indented with tabs
-    line = 0
-    for part in path:
-        children: list[tuple[str, int, Any]] = []
-        if isinstance(node, yaml.MappingNode):
-            pairs = cast("list[tuple[Any, Any]]", node.value)
-            children = [(str(key.value), key.start_mark.line, value) for key, value in pairs]
-        elif isinstance(node, yaml.SequenceNode):
-            items = cast("list[Any]", node.value)
-            children = [(str(index), item.start_mark.line, item) for index, item in enumerate(items)]
-        found = next((child for child in children if child[0] == part), None)
-        if found is None:
-            break
-        line, node = found[1] + 1, found[2]
-    return line
+    return line_of((root / file).read_bytes(), path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, cast
 
 from windlass.adapters.packages.helm_hooks import has_helm_hooks
 from windlass.domain.definition import FILE, LEGACY_FILE, parse_definition
-from windlass.domain.documents import DocumentError, is_list, parse_document
+from windlass.domain.documents import DocumentError, is_list, parse_document, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import Kind
 from windlass.domain.package import ENABLED_SCRIPT, Conversion, Package, Values
@@ -25,14 +26,12 @@ SUBCHARTS: Final = "charts"
 CONVERSIONS: Final = "openapi/conversions"
 
 MAX_FILE: Final = 5 << 20
-"""Bytes of one file that is read as a whole; larger ones are data. YAML has a narrower limit (`documents.MAX_YAML`)."""
+"""Bytes of one file that is read as a whole; larger ones are data."""
 
 _NOT_HOOKS: Final = frozenset({"lib", "venv"})
 _NOT_HOOK_ENDINGS: Final = (".yaml", ".json", ".md", ".txt")
 _EXECUTABLE: Final = 0o111
-_BOM: Final = "\ufeff"
 _CONVERSION: Final = re.compile(r"v([1-9][0-9]{0,3})\.ya?ml")
-_LINE: Final = re.compile(r"line (\d+)")
 
 
 class FileError(ValueError):
@@ -147,8 +146,13 @@ def settings_schema_file(root: Path) -> str:
     return SETTINGS_SCHEMA if (root / SETTINGS_SCHEMA).is_file() else LEGACY_SETTINGS_SCHEMA
 
 
-def read_yaml(root: Path, name: str) -> Any:
-    """Return what one YAML or JSON file of the package holds, None if it is empty. A byte order mark is passed over.
+def read_yaml(root: Path, name: str, parse: Callable[[bytes], Any] = parse_document) -> Any:
+    """Return what one YAML or JSON file of the package holds, None if it is empty. A byte order mark is ignored.
+
+    Args:
+        root: the package's folder.
+        name: of the file, relative to it.
+        parse: reads the content; `parse_helm` for files of charts, which Helm reads, too.
 
     Raises:
         FileError: naming the place.
@@ -157,28 +161,20 @@ def read_yaml(root: Path, name: str) -> Any:
     path = root / name
     if (size := path.stat().st_size) > MAX_FILE:
         raise FileError(name, f"has {size} bytes; at most {MAX_FILE} are allowed", "keep data out of it")
-    raw = path.read_bytes()
     try:
-        text = raw.decode().removeprefix(_BOM)
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        problem = f"line {line} (byte {error.start}): not UTF-8"
-        raise FileError(name, problem, "save the file as UTF-8", line=line) from None
-    try:
-        return parse_document(text)
+        return parse(path.read_bytes())
     except DocumentError as error:
-        found = _LINE.match(error.position)
-        line = int(found[1]) if found else 0
-        raise FileError(name, str(error), "mend it at that place", line=line) from None
+        key = f" ({error.key!r})" if error.key else ""
+        raise FileError(name, f"{error.message}{key}", "mend it at that place", line=error.line) from None
 
 
-def read_mapping(root: Path, name: str) -> Values | None:
+def read_mapping(root: Path, name: str, parse: Callable[[bytes], Any] = parse_document) -> Values | None:
     """Return the mapping in a file, None if the file is missing or empty.
 
     Raises:
         FileError: it holds something else, or as `read_yaml`.
     """
-    document = read_yaml(root, name) if (root / name).is_file() else None
+    document = read_yaml(root, name, parse) if (root / name).is_file() else None
     if document is None:
         return None
     if not isinstance(document, dict):
@@ -194,7 +190,7 @@ def read_chart_schema(root: Path) -> Values | None:
     if not (root / CHART_SCHEMA).is_file() or ((root / SUBCHARTS).is_dir() and any((root / SUBCHARTS).iterdir())):
         return None
     try:
-        document = read_yaml(root, CHART_SCHEMA)
+        document = read_yaml(root, CHART_SCHEMA, parse_helm)
     except FileError:
         return None
     return cast("Values", document) if isinstance(document, dict) else None
@@ -206,7 +202,7 @@ def static_values(root: Path, key: str) -> tuple[Values, bool]:
     Raises:
         FileError: as `read_mapping`.
     """
-    values = read_mapping(root, STATIC_VALUES) or {}
+    values = read_mapping(root, STATIC_VALUES, parse_helm) or {}
     inner = values.get(key)
     return (cast("Values", inner), True) if isinstance(inner, dict) else (values, False)
 

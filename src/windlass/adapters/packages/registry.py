@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from windlass.adapters.packages.entries import MAX_PACKED
 from windlass.adapters.packages.transport import Answer, Transport
-from windlass.domain.documents import is_list, is_object
+from windlass.domain.documents import ANSWER, DocumentError, is_list, is_object, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.registry_login import Login
 from windlass.domain.wanted import DIGEST
@@ -399,6 +399,6 @@ def _pull(name: str) -> str:
 def _json(body: bytes) -> Any:
     """Return the JSON in an answer, None if it is none: what then is missing is told by whoever looks for it."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return parse_json(body, ANSWER)
+    except DocumentError:
         return None

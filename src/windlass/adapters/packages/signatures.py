@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Final
@@ -23,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from windlass.domain.documents import is_list, is_object
+from windlass.domain.documents import DocumentError, is_list, is_object, parse_json
 
 type Keys = Sequence[ec.EllipticCurvePublicKey]
 
@@ -125,6 +124,6 @@ def _unpacked(text: Any) -> bytes | None:
 
 def _json(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        return parse_json(raw)
+    except DocumentError:
         return None

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from windlass.adapters.packages.entries import Limits
 from windlass.adapters.packages.transport import FetchLimits, connected
 from windlass.domain.documents import is_object
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.ports.packages import Offer, Repository
+
+if TYPE_CHECKING:
+    from windlass.adapters.packages.indexes import Indexes
 
 _HUB: Final = frozenset({"docker.io", "index.docker.io"})
 """Names of Docker's own registry, which answers under another one."""
@@ -63,8 +67,10 @@ class PackageSource(Protocol):
 
 
 @asynccontextmanager
-async def opened(repository: Repository, limits: Limits, fetch: FetchLimits) -> AsyncGenerator[PackageSource]:
-    """Yield the source that an object of kind PackageRepository names.
+async def opened(
+    repository: Repository, limits: Limits, fetch: FetchLimits, indexes: Indexes
+) -> AsyncGenerator[PackageSource]:
+    """Yield the source that an object of kind PackageRepository names; ``indexes`` of Helm repositories are shared.
 
     Raises:
         PermanentError: DOWNLOAD_FAILED, its spec is wrong.
@@ -77,7 +83,7 @@ async def opened(repository: Repository, limits: Limits, fetch: FetchLimits) -> 
     if kind == "file":
         yield source_file.FileSource(repository)
         return
-    makers = {"oci": source_oci.make, "helm": source_helm.make, "http": source_http.make}
+    makers = {"oci": source_oci.make, "helm": partial(source_helm.make, indexes=indexes), "http": source_http.make}
     maker = makers.get(str(kind))
     if maker is None:
         refuse_spec(repository, f"spec.kind {kind!r} is not served; write one of file, helm, http, oci")

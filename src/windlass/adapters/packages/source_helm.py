@@ -4,69 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin
 
-import yaml
-
 from windlass.adapters.packages.entries import Limits
+from windlass.adapters.packages.indexes import Charts, Fetched, Indexes, Mark, Place
 from windlass.adapters.packages.source import Found, Remote, gone, mismatch, refuse_spec
 from windlass.adapters.packages.transport import Transport
-from windlass.domain.documents import is_list, is_object
+from windlass.domain.documents import INDEX as INDEX_LIMITS
+from windlass.domain.documents import DocumentError, is_list, is_object, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.wanted import canonical, in_order
 from windlass.ports.packages import Offer, Repository
 
 INDEX: Final = "index.yaml"
+_WANTED: Final = (
+    frozenset({"entries"}),
+    frozenset[str](),  # charts
+    frozenset[str](),  # a chart's versions, a list
+    frozenset({"version", "urls", "digest"}),
+)
+"""What is read of an index, by level; the rest of it (nine tenths) is scanned only."""
+
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def make(repository: Repository, transport: Transport, remote: Remote, limits: Limits) -> HelmSource:
+def make(repository: Repository, transport: Transport, remote: Remote, limits: Limits, indexes: Indexes) -> HelmSource:
     """Build the source; ``remote`` is where the object says."""
-    return HelmSource(repository, transport, remote.web, limits)
+    return HelmSource(repository, transport, remote.web, limits, indexes)
 
 
 class HelmSource:
-    """One Helm repository; its index is read once."""
+    """One Helm repository; its index comes from ``indexes`` where those have it."""
 
-    def __init__(self, repository: Repository, transport: Transport, web: str, limits: Limits) -> None:
+    def __init__(
+        self, repository: Repository, transport: Transport, web: str, limits: Limits, indexes: Indexes
+    ) -> None:
         self._repository = repository
         self._transport = transport
         self._web = web
         self._limits = limits
+        self._indexes = indexes
         self._login = repository.access.login.authorization if repository.access.login else ""
-        self._entries: dict[str, Any] | None = None
 
     async def versions(self, package: str) -> Sequence[Found]:
         """Return what the index has of one chart; entries without address or version are passed over, as by Helm."""
-        listed = (await self._index()).get(package)
-        found: dict[str, Found] = {}
-        for entry in listed if is_list(listed) else []:
-            if not is_object(entry):
-                continue
-            version, url, digest = _text(entry.get("version")), _first(entry.get("urls")), _text(entry.get("digest"))
-            exact = canonical(version)
-            if exact is None or not url:
-                continue
-            digest = digest.removeprefix("sha256:")
-            found.setdefault(
-                exact,
-                Found(
-                    version=exact,
-                    locator=urljoin(f"{self._web}/", url),
-                    digest=f"sha256:{digest}" if _HEX.fullmatch(digest) else "",
-                ),
-            )
-        return [found[version] for version in in_order(found)]
+        return (await self._index(anew=True)).get(package, ())
 
     async def find(self, package: str, version: str, digest: str) -> Found | None:
         """Return one version of the index."""
-        known = next((found for found in await self.versions(package) if found.version == version), None)
+        known = _one(await self._index(anew=False), package, version)
+        if known is None or (digest and known.digest and digest != known.digest):
+            # It may have been published, or published again, since the index was read.
+            known = _one(await self._index(anew=True), package, version)
         if known is not None and digest and known.digest and digest != known.digest:
             raise mismatch(self._repository, f"{package} {version}", digest, known.digest)
         return Found(version=known.version, locator=known.locator, digest=digest or known.digest) if known else None
@@ -90,46 +84,87 @@ class HelmSource:
         """List the index; it names everything, so what is used but not in it is not there."""
         del used
         offers: list[Offer] = []
-        for package in sorted(await self._index()):
-            found = await self.versions(package)
-            if found:
-                text = "\n".join(f"{one.version} {one.digest} {one.locator}" for one in found)
-                digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-                offers.append(Offer(name=package, versions=tuple(one.version for one in found), digest=digest))
+        charts = await self._index(anew=True)
+        for package in sorted(charts):
+            found = charts[package]
+            text = "\n".join(f"{one.version} {one.digest} {one.locator}" for one in found)
+            digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+            offers.append(Offer(name=package, versions=tuple(one.version for one in found), digest=digest))
         return offers
 
-    async def _index(self) -> dict[str, Any]:
-        if self._entries is None:
-            url = f"{self._web}/{INDEX}"
-            answer = await self._transport.get(url, login=self._login, limit=self._transport.limits.index)
-            self._transport.check(answer.status, url, login=bool(self._login))
-            if answer.status != HTTPStatus.OK:
-                refuse_spec(self._repository, f"there is no {INDEX} at spec.helm.url")
-            try:
-                document = await asyncio.to_thread(_parse, answer.body)
-            except (yaml.YAMLError, ValueError, RecursionError) as error:
-                raise PermanentError(
-                    Reason.DOWNLOAD_FAILED,
-                    f"repository {self._repository.name}: {INDEX} cannot be read: {_place(error)}",
-                    hint="write it anew with `helm repo index`",
-                    actor=Actor.AUTHOR,
-                ) from None
-            entries = document.get("entries") if is_object(document) else None
-            if not is_object(entries) and (entries is not None or not is_object(document)):
-                refuse_spec(self._repository, f"{INDEX} holds no mapping `entries`")
-            self._entries = entries if is_object(entries) else {}
-        return self._entries
+    async def _index(self, *, anew: bool) -> Charts:
+        place = Place(url=self._web, insecure=self._transport.insecure, access=self._repository.access)
+        return await self._indexes.read(place, self._fetch_index, anew=anew)
+
+    async def _fetch_index(self, known: Mark) -> Fetched:
+        url = f"{self._web}/{INDEX}"
+        limit = self._transport.limits.index
+        answer = await self._transport.get(url, headers=known.validators, login=self._login, limit=limit)
+        if answer.status == HTTPStatus.NOT_MODIFIED and known.validators:
+            return Fetched(charts=None, mark=known)
+        self._transport.check(answer.status, url, login=bool(self._login))
+        if answer.status != HTTPStatus.OK:
+            refuse_spec(self._repository, f"there is no {INDEX} at spec.helm.url")
+        digest = await asyncio.to_thread(_digest, answer.body)
+        mark = Mark(validators=_validators(answer.headers), digest=digest)
+        if digest == known.digest:
+            return Fetched(charts=None, mark=mark)
+        try:
+            document = await asyncio.to_thread(parse_helm, answer.body, INDEX_LIMITS, typed=False, wanted=_WANTED)
+        except DocumentError as error:
+            raise PermanentError(
+                Reason.DOWNLOAD_FAILED,
+                f"repository {self._repository.name}: {INDEX} cannot be read: {error.message}",
+                hint="write it anew with `helm repo index`",
+                actor=Actor.AUTHOR,
+            ) from None
+        entries = document.get("entries") if is_object(document) else None
+        if not is_object(entries) and (entries is not None or not is_object(document)):
+            refuse_spec(self._repository, f"{INDEX} holds no mapping `entries`")
+        charts = await asyncio.to_thread(_charts, entries if is_object(entries) else {}, self._web)
+        return Fetched(charts=charts, mark=mark)
 
 
-class _Loader(yaml.CSafeLoader):
-    """Reads numbers and dates as the texts they are: version ``1.10`` must not become 1.1.
-
-    `windlass.domain.documents` reads what packages hold, with a limit far below the size of a public index. Aliases are
-    shared here and never expanded, so that a bomb of them stays as small as it is written.
-    """
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
-_Loader.yaml_implicit_resolvers = {}
+def _charts(entries: Mapping[str, Any], web: str) -> Charts:
+    """Return the charts of an index that have any version; the first entry of a version counts."""
+    charts: dict[str, tuple[Found, ...]] = {}
+    for package, listed in entries.items():
+        found: dict[str, Found] = {}
+        for entry in listed if is_list(listed) else []:
+            if not is_object(entry):
+                continue
+            version, url, digest = _text(entry.get("version")), _first(entry.get("urls")), _text(entry.get("digest"))
+            exact = canonical(version)
+            if exact is None or not url:
+                continue
+            digest = digest.removeprefix("sha256:")
+            found.setdefault(
+                exact,
+                Found(
+                    version=exact,
+                    locator=urljoin(f"{web}/", url),
+                    digest=f"sha256:{digest}" if _HEX.fullmatch(digest) else "",
+                ),
+            )
+        if found:
+            charts[package] = tuple(found[version] for version in in_order(found))
+    return charts
+
+
+def _one(charts: Charts, package: str, version: str) -> Found | None:
+    return next((found for found in charts.get(package, ()) if found.version == version), None)
+
+
+def _validators(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the headers of the next, conditional request."""
+    if etag := headers.get("etag"):
+        return {"If-None-Match": etag}
+    modified = headers.get("last-modified")
+    return {"If-Modified-Since": modified} if modified else {}
 
 
 def _text(value: Any) -> str:
@@ -138,15 +173,3 @@ def _text(value: Any) -> str:
 
 def _first(value: Any) -> str:
     return _text(value[0]) if is_list(value) and value else ""
-
-
-def _parse(body: bytes) -> Any:
-    text = body.decode().removeprefix("\ufeff")
-    if text.lstrip()[:1] == "{":
-        return json.loads(text)
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader with fewer types
-
-
-def _place(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark is not None else str(error)[:200]

@@ -17,6 +17,7 @@ from windlass.adapters.packages.cache import Cache
 from windlass.adapters.packages.deployed import Deployed
 from windlass.adapters.packages.digest import digest_of
 from windlass.adapters.packages.entries import UNBOUNDED, Limits
+from windlass.adapters.packages.indexes import Indexes
 from windlass.adapters.packages.loader import CHART
 from windlass.adapters.packages.plain_chart import is_plain_chart
 from windlass.adapters.packages.source import Found, PackageSource, opened
@@ -55,6 +56,7 @@ class PackageStore:
         self._fetch_limits = fetch or FetchLimits()
         self._loaded: OrderedDict[str, Package] = OrderedDict()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._indexes = Indexes()
         self._cache.prepare()
 
     async def resolve(self, repository: Repository, source: Source) -> Artifact:
@@ -149,7 +151,7 @@ class PackageStore:
         return lock
 
     def _opened(self, repository: Repository) -> AbstractAsyncContextManager[PackageSource]:
-        return opened(repository, self._limits, self._fetch_limits)
+        return opened(repository, self._limits, self._fetch_limits, self._indexes)
 
     @asynccontextmanager
     async def _fetched(self, place: PackageSource, source: Source, found: Found) -> AsyncGenerator[Path]:

@@ -1,0 +1,86 @@
+"""Contents that this process has opened, and steps that stay in a local activity only over those.
+
+What a package holds was written by somebody else: reading it for the first time may take long, or take the process
+along. The loss of a remote activity reaches the workflow, which counts it, and while one runs the workflow hears
+everything. So the first time is a remote activity; after that, a step over the same content is a local one, which
+costs Temporal nothing, for as long as it ends soon (docs/adr/0017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from temporalio import activity
+
+from windlass.activities.brief import Brief, Briefs
+from windlass.activities.content import Content, Contents
+from windlass.activities.conversion import check_conversions
+from windlass.activities.discovery import HookDiscovery
+from windlass.contracts.base import WireModel
+from windlass.domain.definition import check_kind
+from windlass.domain.ids import PackageKey
+from windlass.domain.package import Artifact, Hook
+from windlass.ports.jq import Jq
+from windlass.ports.suspects import STEP, Suspects
+
+
+class Openings:
+    """Opens contents, and knows which ones it has opened."""
+
+    def __init__(self, *, contents: Contents, discovery: HookDiscovery, jq: Jq, suspects: Suspects) -> None:
+        self._contents = contents
+        self._discovery = discovery
+        self._jq = jq
+        self._suspects = suspects
+
+    def opened(self, key: PackageKey, artifact: Artifact) -> bool:
+        """Say whether this process has read the content and asked its hooks, and lived.
+
+        A package that may have ended the process before this one has nothing opened: all it does is remote.
+        """
+        known = self._contents.prepared(artifact.digest) and self._discovery.knows(artifact.digest)
+        return known and not self._suspects.suspected(key)
+
+    async def open(self, key: PackageKey, artifact: Artifact) -> tuple[Content, tuple[Hook, ...]]:
+        """Read the content and ask its hooks for their bindings.
+
+        Raises:
+            PermanentError: LOAD_FAILED, INIT_HOOKS_FAILED and others: what the package's author has to repair.
+            TransientError: it could not be fetched, or its hooks could not be asked.
+        """
+        content = await self._contents.ensure(artifact)
+        check_kind(content.package.definition, key.kind)
+        await check_conversions(self._jq, content.package.conversions)
+        return content, await self._discovery.hooks_of(content, artifact.digest)
+
+    async def local_first[T](
+        self,
+        briefs: Briefs[T],
+        request: WireModel,
+        *,
+        of: tuple[PackageKey, Artifact],
+        work: Callable[[], Coroutine[Any, Any, T]],
+    ) -> T | None:
+        """Do ``work``: in a local activity only over opened content, and for a moment.
+
+        Args:
+            briefs: of the activity.
+            request: the activity's; the remote activity of the same request goes on where the local one left off.
+            of: the package and the content that the work is about.
+            work: the work.
+
+        Returns:
+            None in a local activity whose remote one has to be called.
+        """
+        key = (type(request).__name__, request.model_dump_json())
+
+        async def noted(_brief: Brief) -> T:
+            with self._suspects.opening(of[0], STEP):
+                return await work()
+
+        if not activity.info().is_local:
+            done = await briefs.attend(key, noted)
+            await self._suspects.worked(of[0], STEP)
+            return done
+        return await briefs.begin(key, noted) if self.opened(*of) else None

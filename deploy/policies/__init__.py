@@ -1,0 +1,1 @@
+"""Admission policies for what roles cannot express, as `windlass up` and cluster administrators apply them."""
