@@ -23,7 +23,7 @@ from windlass.contracts.repositories import (
     to_status,
 )
 from windlass.domain.ids import API_VERSION, Kind
-from windlass.domain.wanted import newest
+from windlass.domain.packages.wanted import newest
 from windlass.ports.clock import Clock
 from windlass.ports.kube import Kube
 from windlass.ports.packages import Offer, Packages

@@ -16,10 +16,10 @@ from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import SYSTEM_NAMESPACE, PackageKey, record_name
-from windlass.domain.lifecycle import completion_mark
-from windlass.domain.package import Artifact, Package, Source, Values
-from windlass.domain.schema import Schemas, prepare_schemas
-from windlass.domain.values import compute_values
+from windlass.domain.lifecycle.steps import completion_mark
+from windlass.domain.packages.model import Artifact, Package, Source, Values
+from windlass.domain.settings.schema import Schemas, prepare_schemas
+from windlass.domain.settings.values import compute_values
 from windlass.ports.kube import Kube
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windlass.domain.documents import is_object
-from windlass.domain.doubles import unrounded
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.package import Conversion, Values
+from windlass.domain.packages.model import Conversion, Values
+from windlass.domain.text.documents import is_object
+from windlass.domain.text.doubles import unrounded
 from windlass.ports.jq import Jq
 
 

@@ -14,10 +14,10 @@ from windlass.activities.placing import release_of, required
 from windlass.contracts.drift import DriftSpec
 from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import DriftRequest, DriftResult
-from windlass.domain import drift
-from windlass.domain.drift import DIFFERENCES_KEPT, RELEASE_KIND, Change, Difference, Rule
+from windlass.domain.drift import comparison as drift
+from windlass.domain.drift.comparison import DIFFERENCES_KEPT, RELEASE_KIND, Change, Difference, Rule
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.releases import DEPLOYED
+from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.ports.helm import Helm, ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.ports.targets import Role, Targets

@@ -21,7 +21,7 @@ class Beat:
     """What the beats carry: short text that the Temporal UI shows.
 
     ``waiting`` says that the activity opens nothing now: it waits for its turn, for another process, or for a rollout.
-    If its worker is lost meanwhile, that does not count against it (`windlass.domain.losses`).
+    If its worker is lost meanwhile, that does not count against it (`windlass.domain.lifecycle.losses`).
     """
 
     details: str = ""

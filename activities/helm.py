@@ -19,14 +19,14 @@ from windlass.activities.progress import ProgressReporter
 from windlass.activities.turns import Turn, Turns
 from windlass.contracts.objects import PackageObject
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
-from windlass.domain.chart_schema import check_chart
 from windlass.domain.errors import Actor, WindlassError
 from windlass.domain.ids import owner_name
-from windlass.domain.package import Values
-from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.secret_texts import marked_texts
+from windlass.domain.packages.model import Values
+from windlass.domain.settings.chart_schema import check_chart
+from windlass.domain.settings.schema import raise_if_invalid, validate
+from windlass.domain.settings.values import VALUES_ROOT, release_values
 from windlass.domain.target import Target
-from windlass.domain.values import VALUES_ROOT, release_values
+from windlass.domain.text.secret_texts import marked_texts
 from windlass.ports.clock import Clock
 from windlass.ports.helm import Helm, ReleaseOutcome
 from windlass.ports.helm import ReleaseRequest as HelmRequest

@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import seen_digest, settings_digest
-from windlass.domain.documents import DocumentError, DocumentTooLargeError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
-from windlass.domain.package import Values
-from windlass.domain.tree import merge
-from windlass.domain.wanted import is_floating
+from windlass.domain.packages.model import Values
+from windlass.domain.packages.wanted import is_floating
+from windlass.domain.text.documents import DocumentError, DocumentTooLargeError, parse_document
+from windlass.domain.text.tree import merge
 from windlass.ports.kube import Object, ObjectRef
 
 IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})

@@ -15,11 +15,11 @@ from windlass.contracts.control import control_of
 from windlass.contracts.drift import policy_of
 from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
-from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.errors import PermanentError
 from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER, PackageKey
-from windlass.domain.lifecycle import ATTEMPTS, Desired
-from windlass.domain.policy import Control
+from windlass.domain.lifecycle.conditions import Condition, Status, Type
+from windlass.domain.lifecycle.policy import Control
+from windlass.domain.lifecycle.steps import ATTEMPTS, Desired
 from windlass.domain.target import Placement
 from windlass.ports.clock import Clock
 from windlass.ports.records import Records

@@ -16,11 +16,11 @@ from temporalio import activity
 from windlass.activities.brief import Brief, Briefs
 from windlass.activities.content import Content, Contents
 from windlass.activities.conversion import check_conversions
-from windlass.activities.discovery import HookDiscovery
+from windlass.activities.hooks.discovery import HookDiscovery
 from windlass.contracts.base import WireModel
-from windlass.domain.definition import check_kind
 from windlass.domain.ids import PackageKey
-from windlass.domain.package import Artifact, Hook
+from windlass.domain.packages.definition import check_kind
+from windlass.domain.packages.model import Artifact, Hook
 from windlass.ports.jq import Jq
 from windlass.ports.suspects import STEP, Suspects
 

@@ -27,7 +27,7 @@ from windlass.contracts.steps import (
 )
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import FINALIZER
-from windlass.domain.lifecycle import Loaded
+from windlass.domain.lifecycle.steps import Loaded
 from windlass.domain.target import Placement
 from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages

@@ -9,7 +9,7 @@ from windlass.activities.heartbeat import Beat
 from windlass.contracts.objects import ProgressStatus
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
-from windlass.domain.readiness import Progress
+from windlass.domain.lifecycle.readiness import Progress
 from windlass.ports.clock import Clock
 from windlass.ports.kube import Kube, Object
 

@@ -11,11 +11,11 @@ from windlass.activities.inputs import IGNORED_ANNOTATIONS, Lookup, read_reposit
 from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import canonical_json, keyed_digest
-from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import SYSTEM_NAMESPACE
-from windlass.domain.package import Source
-from windlass.domain.registry_login import Login, login_for
+from windlass.domain.packages.model import Source
+from windlass.domain.packages.registry_login import Login, login_for
+from windlass.domain.text.documents import DocumentError, parse_json
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.ports.packages import Access, Repository
 

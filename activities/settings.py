@@ -15,14 +15,14 @@ from windlass.activities.package_objects import PackageObjects
 from windlass.activities.placing import required
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
-from windlass.domain.chart_schema import check_chart
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.hooks import config_values_file, values_file
+from windlass.domain.hooks.configuration import config_values_file, values_file
 from windlass.domain.ids import SYSTEM_NAMESPACE, record_name
-from windlass.domain.package import ENABLED_SCRIPT, Artifact, Values
-from windlass.domain.schema import raise_if_invalid, validate
-from windlass.domain.secret_texts import secret_texts
-from windlass.domain.values import VALUES_ROOT, check_settings
+from windlass.domain.packages.model import ENABLED_SCRIPT, Artifact, Values
+from windlass.domain.settings.chart_schema import check_chart
+from windlass.domain.settings.schema import raise_if_invalid, validate
+from windlass.domain.settings.values import VALUES_ROOT, check_settings
+from windlass.domain.text.secret_texts import secret_texts
 from windlass.ports.hooks import EnabledRun, EnabledScripts
 from windlass.ports.jq import Jq
 

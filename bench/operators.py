@@ -19,7 +19,7 @@ from usage import memory
 
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.definitions import KubeDefinitions
-from windlass.adapters.kube.feed import KubeFeed
+from windlass.adapters.kube.following.feed import KubeFeed
 from windlass.devstack.stack import Stack
 from windlass.ports.kube import Object, ObjectRef, WatchEvent
 from windlass.ports.operators import Complete

@@ -20,7 +20,7 @@ from usage import Usage, used
 
 from support.installation import Installation, condition, installed, write_package
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.reflector import Listed, list_and_watch
+from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION
 from windlass.ports.kube import Object, ObjectRef

@@ -20,9 +20,10 @@ from windlass.adapters.kube.patcher import KubeHookPatchers
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.metrics.hooks import HookMetricsCollector
-from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.packages.cache.store import PackageStore
 from windlass.adapters.processes.journal import Journal
 from windlass.adapters.targets.pool import TargetPool
+from windlass.observers.suspects import PackageSuspects
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
@@ -34,7 +35,6 @@ from windlass.ports.records import Records
 from windlass.ports.targets import Targets
 from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
-from windlass.worker.suspects import PackageSuspects
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,16 +15,16 @@ import structlog
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from windlass.adapters.kube.leases import LeaseLostError
+from windlass.adapters.kube.coordination.leases import LeaseLostError
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.faults import text_of
+from windlass.observers.metrics import Metrics
 from windlass.temporal import search_attributes, telemetry
 from windlass.temporal.client import TemporalTarget, connect
 from windlass.temporal.digest_key import DigestKey
 from windlass.temporal.keyring import Keyring
 from windlass.worker.identity import claimed
-from windlass.worker.metrics import Metrics
 from windlass.worker.monitoring import Health, free_loopback_port, served
 from windlass.worker.process import POOLS, WATCHER, WORKER, Process
 from windlass.worker.settings import Settings

@@ -14,7 +14,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from windlass import __version__
 from windlass.activities.heartbeat import heartbeating
-from windlass.adapters.kube.leases import held
+from windlass.adapters.kube.coordination.leases import held
 from windlass.adapters.processes.watchdog import Watchdog
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.errors import Reason, TransientError

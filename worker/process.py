@@ -16,32 +16,32 @@ from temporalio.client import Client
 from windlass import __version__
 from windlass.activities.references import References
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.leases import held
-from windlass.adapters.kube.members import Members
-from windlass.adapters.kube.shard_table import ShardTable
+from windlass.adapters.kube.coordination.leases import held
+from windlass.adapters.kube.coordination.members import Members
+from windlass.adapters.kube.coordination.shard_table import ShardTable
 from windlass.adapters.processes.watchdog import Watchdog
 from windlass.adapters.targets.pool import TargetPool
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
+from windlass.observers.border import Border
+from windlass.observers.hooks.service import hook_watches
+from windlass.observers.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
+from windlass.observers.quarantine import Quarantine
+from windlass.observers.watcher.packages import Watcher
+from windlass.observers.watcher.repositories import RepositoryWatcher
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
-from windlass.worker.border import Border
 from windlass.worker.definitions import wait_for_definitions
-from windlass.worker.events import hook_watches
-from windlass.worker.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
-from windlass.worker.quarantine import Quarantine
 from windlass.worker.registration import activities
-from windlass.worker.repository_watcher import RepositoryWatcher
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep
 from windlass.worker.waiting import entered, explained
-from windlass.worker.watcher import Watcher
 
 WORKER: Final = "worker"
 WATCHER: Final = "watcher"

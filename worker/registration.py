@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from windlass.activities.catalog import CatalogActivities
 from windlass.activities.cleaning import CleaningActivities
-from windlass.activities.discovery import HookDiscovery
 from windlass.activities.drift import DriftActivities
-from windlass.activities.event_hooks import EventHookActivities
 from windlass.activities.helm import HelmActivities
-from windlass.activities.hook_runs import HookRuns
-from windlass.activities.hooks import HookActivities
+from windlass.activities.hooks.discovery import HookDiscovery
+from windlass.activities.hooks.events import EventHookActivities
+from windlass.activities.hooks.lifecycle import HookActivities
+from windlass.activities.hooks.runs import HookRuns
 from windlass.activities.observe import ObserveActivities
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from windlass.adapters.packages.entries import Limits as PackageLimits
-from windlass.adapters.packages.transport import FetchLimits
+from windlass.adapters.packages.format.entries import Limits as PackageLimits
+from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE

@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 import structlog
 
-from windlass.adapters.kube.members import Members
-from windlass.adapters.kube.shard_table import ShardTable, Table
+from windlass.adapters.kube.coordination.members import Members
+from windlass.adapters.kube.coordination.shard_table import ShardTable, Table
 from windlass.domain.ids import member_of
 from windlass.domain.shards import assign
-from windlass.worker.metrics import Metrics
+from windlass.observers.metrics import Metrics
 from windlass.worker.waiting import explained
 
 LOOK_AGAIN: Final = 1.0

@@ -16,10 +16,19 @@ from windlass.workflows import _transitions as moves
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.lifecycle import DriftState, LifecycleState, ReleaseDrifted
     from windlass.contracts.steps import DriftResult, Performed
-    from windlass.domain import conditions as cond
-    from windlass.domain.deadlines import compares
-    from windlass.domain.drift import DIFFERENCES_KEPT, RELEASE_KIND, WINDOW, Change, Difference, Mode, held, remembered
-    from windlass.domain.lifecycle import Next, Run, Scope, Step
+    from windlass.domain.drift.comparison import (
+        DIFFERENCES_KEPT,
+        RELEASE_KIND,
+        WINDOW,
+        Change,
+        Difference,
+        Mode,
+        held,
+        remembered,
+    )
+    from windlass.domain.lifecycle import conditions as cond
+    from windlass.domain.lifecycle.deadlines import compares
+    from windlass.domain.lifecycle.steps import Next, Run, Scope, Step
 
 AGAIN = 60.0
 """Seconds until objects that could not be compared are compared again."""

@@ -20,7 +20,7 @@ from windlass.workflows._options import HANDOVER_GRACE, HOOK_BEGIN, HOOK_RUN, QU
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
 
-    from windlass.activities.event_hooks import EventHookActivities
+    from windlass.activities.hooks.events import EventHookActivities
     from windlass.contracts.lifecycle import HookEvents, HookQueue, LifecycleState
     from windlass.contracts.steps import EventsRequest, EventsResult, HoldRequest
     from windlass.domain.ids import PackageKey

@@ -14,9 +14,9 @@ from windlass.workflows import _transitions as moves
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.lifecycle import LifecycleState, Order, PauseOrder, ResumeOrder, RollbackOrder
     from windlass.contracts.status import decided
-    from windlass.domain import policy
-    from windlass.domain.lifecycle import Hold, Next, Step, next_step
-    from windlass.domain.policy import Cause, Control, Good, Held, Rejected
+    from windlass.domain.lifecycle import policy
+    from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
+    from windlass.domain.lifecycle.steps import Hold, Next, Step, next_step
 
 _FINAL = frozenset({Step.ADOPT, Step.ADD_FINALIZER, Step.CLEAN_UP, Step.RELEASE_FINALIZER, Step.STOP, Step.ROLL_BACK})
 """Steps too short or too near the end of a removal to be cancelled."""

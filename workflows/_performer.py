@@ -24,9 +24,9 @@ from windlass.workflows._options import (
 with workflow.unsafe.imports_passed_through():
     from windlass.activities.cleaning import CleaningActivities
     from windlass.activities.drift import DriftActivities
-    from windlass.activities.event_hooks import EventHookActivities
     from windlass.activities.helm import HelmActivities
-    from windlass.activities.hooks import HookActivities
+    from windlass.activities.hooks.events import EventHookActivities
+    from windlass.activities.hooks.lifecycle import HookActivities
     from windlass.activities.packages import PackageActivities
     from windlass.activities.settings import SettingsActivities
     from windlass.contracts.lifecycle import LifecycleState
@@ -47,11 +47,11 @@ with workflow.unsafe.imports_passed_through():
         UnwatchRequest,
         WatchRequest,
     )
-    from windlass.domain.drift import held
+    from windlass.domain.drift.comparison import held
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import BINDING_OF, Next, Step, content_to_load, hook_at, place_of
-    from windlass.domain.package import Artifact, Binding, Hook
-    from windlass.domain.transitions import Result
+    from windlass.domain.lifecycle.steps import BINDING_OF, Next, Step, content_to_load, hook_at, place_of
+    from windlass.domain.lifecycle.transitions import Result
+    from windlass.domain.packages.model import Artifact, Binding, Hook
 
 WITHOUT_ACTIVITY = frozenset({Step.ADOPT, Step.STOP, Step.ROLL_BACK})
 """Steps that change what is known and nothing in the world."""

@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.backoff import delay
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import Next
+    from windlass.domain.lifecycle.steps import Next
     from windlass.temporal.failures import failure_of
     from windlass.temporal.search_attributes import PHASE, READY, VERSION
 

@@ -1,6 +1,6 @@
 """How a lifecycle's state moves: pure functions from one `LifecycleState` to the next.
 
-`windlass.domain.transitions` says what a step teaches about the package; here is what that means for everything else
+`domain.lifecycle.transitions` says what a step teaches about the package; here is what that means for everything else
 that is carried: conditions, failures, notes, orders. Time and chance come in as arguments.
 """
 
@@ -17,16 +17,16 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
     from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
-    from windlass.domain import conditions as cond
-    from windlass.domain import losses, policy
     from windlass.domain.backoff import delay
-    from windlass.domain.changes import Event, classify
-    from windlass.domain.effects import on_done, on_skip
     from windlass.domain.errors import Actor, Category, Reason
-    from windlass.domain.lifecycle import CONDITION_OF, Desired, Hold, Next, Progress, Step
-    from windlass.domain.policy import Cause, Control, Good, Held, Rejected
-    from windlass.domain.transitions import Result, begin_removal, done
-    from windlass.domain.transitions import events_ran as ran
+    from windlass.domain.lifecycle import conditions as cond
+    from windlass.domain.lifecycle import losses, policy
+    from windlass.domain.lifecycle.changes import Event, classify
+    from windlass.domain.lifecycle.effects import on_done, on_skip
+    from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
+    from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step
+    from windlass.domain.lifecycle.transitions import Result, begin_removal, done
+    from windlass.domain.lifecycle.transitions import events_ran as ran
 
 OBSERVE = "Observe"
 """The name under which a failed look at the object appears among the failures."""

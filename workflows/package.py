@@ -1,4 +1,4 @@
-"""`PackageLifecycle`: the whole life of one package. Read `windlass.domain.lifecycle` first."""
+"""`PackageLifecycle`: the whole life of one package. Read `windlass.domain.lifecycle.steps` first."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ with workflow.unsafe.imports_passed_through():
     from windlass.contracts.status import decided, phase, queues_view, status_view, step_text
     from windlass.contracts.steps import Observation, ObserveRequest, Performed
     from windlass.domain.backoff import delay
-    from windlass.domain.changes import cancels, classify
-    from windlass.domain.deadlines import Agenda, next_deadline
-    from windlass.domain.effects import on_begin
     from windlass.domain.errors import Category
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle import Hold, Next, Step, serving
-    from windlass.domain.losses import NO_FAILURES
-    from windlass.domain.package import Artifact
-    from windlass.domain.policy import passes
-    from windlass.domain.transitions import begin
+    from windlass.domain.lifecycle.changes import cancels, classify
+    from windlass.domain.lifecycle.deadlines import Agenda, next_deadline
+    from windlass.domain.lifecycle.effects import on_begin
+    from windlass.domain.lifecycle.losses import NO_FAILURES
+    from windlass.domain.lifecycle.policy import passes
+    from windlass.domain.lifecycle.steps import Hold, Next, Step, serving
+    from windlass.domain.lifecycle.transitions import begin
+    from windlass.domain.packages.model import Artifact
     from windlass.temporal.failures import failure_of
 
 

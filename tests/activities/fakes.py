@@ -14,18 +14,18 @@ from temporalio.testing import ActivityEnvironment
 from support.fake_kube import FakeKube
 from support.targets import FakeTargets, placed
 from windlass.activities.content import Contents
-from windlass.activities.discovery import HookDiscovery
-from windlass.activities.hook_runs import HookRuns
+from windlass.activities.hooks.discovery import HookDiscovery
+from windlass.activities.hooks.runs import HookRuns
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.references import References
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, WatchedRecord
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.hooks.patch_operations import Bounds
 from windlass.domain.ids import API_VERSION, PackageKey, owner_name
-from windlass.domain.package import Artifact, Binding, Definition, Hook, Package, Source
-from windlass.domain.patch_operations import Bounds
-from windlass.domain.readiness import Progress
+from windlass.domain.lifecycle.readiness import Progress
+from windlass.domain.packages.model import Artifact, Binding, Definition, Hook, Package, Source
 from windlass.domain.target import Placement, Target
 from windlass.ports.events import EventNote
 from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told

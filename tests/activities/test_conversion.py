@@ -9,7 +9,7 @@ import pytest
 from windlass.activities.conversion import check_conversions, converted
 from windlass.adapters.jq.client import JqClient
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.package import Conversion
+from windlass.domain.packages.model import Conversion
 
 STEPS = (
     Conversion(version=2, programs=(".replicas = .count", "del(.count)")),

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, KEY, PLACED, Bench
 
-from windlass.activities.event_hooks import EventHookActivities
+from windlass.activities.hooks.events import EventHookActivities
 from windlass.contracts.record import BindingRecord, RecordRef, WatchedRecord
 from windlass.contracts.steps import EventsRequest, EventsResult, HoldRequest, UnwatchRequest, WatchRequest
-from windlass.domain.bindings import KubernetesBinding
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.package import Binding, Hook
+from windlass.domain.hooks.bindings import KubernetesBinding
+from windlass.domain.packages.model import Binding, Hook
 from windlass.ports.hooks import HookOutput
 from windlass.ports.watches import EventRun
 

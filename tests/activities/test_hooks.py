@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from activities.fakes import ARTIFACT, HOOK, KEY, PLACED, Bench, package
 
-from windlass.activities.hooks import HookActivities
+from windlass.activities.hooks.lifecycle import HookActivities
 from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.hook_metrics import Action, Sample
-from windlass.domain.package import Binding
+from windlass.domain.hooks.metrics import Action, Sample
+from windlass.domain.packages.model import Binding
 from windlass.ports.hooks import HookFailedError, HookOutput
 
 CREATE = {

@@ -8,11 +8,11 @@ from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, SOURCE, Bench
 from windlass.activities.observe import BURST_SECONDS, SHOW_MOST, ObserveActivities
 from windlass.contracts.record import ReleasedRecord
 from windlass.contracts.steps import Observation, ObserveRequest
-from windlass.domain.conditions import Status, Type, find
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
-from windlass.domain.lifecycle import ATTEMPTS, OnFailure
-from windlass.domain.package import Artifact, Source
+from windlass.domain.lifecycle.conditions import Status, Type, find
+from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
+from windlass.domain.packages.model import Artifact, Source
 from windlass.ports.packages import Repository
 
 

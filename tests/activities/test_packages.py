@@ -19,7 +19,7 @@ from windlass.contracts.steps import (
 )
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import FINALIZER
-from windlass.domain.package import Artifact
+from windlass.domain.packages.model import Artifact
 from windlass.ports.hooks import Verdict
 from windlass.ports.kube import Object, ObjectRef
 

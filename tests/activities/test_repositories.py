@@ -13,7 +13,7 @@ from windlass.activities.repositories import DOCKER_CONFIG, with_access
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import API_VERSION, SYSTEM_NAMESPACE
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access
 
 HOST = "registry.example.com"

@@ -10,7 +10,7 @@ from windlass.contracts.lifecycle import EventNote
 from windlass.contracts.objects import PackageStatus, WorkflowStatus
 from windlass.contracts.steps import StatusRequest, StatusResult
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.readiness import Progress
+from windlass.domain.lifecycle.readiness import Progress
 from windlass.ports.kube import Object
 
 STATUS = PackageStatus(

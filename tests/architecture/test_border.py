@@ -10,7 +10,7 @@ from architecture.tree import modules, parsed
 STARTERS = frozenset({"create_task", "ensure_future", "TaskGroup", "call_later", "call_at", "run_coroutine_threadsafe"})
 """Calls that make something run beside whoever calls. What fails there ends its owner, or is noticed by nobody."""
 
-BEHIND = frozenset({"windlass.worker.border"})
+BEHIND = frozenset({"windlass.observers.border"})
 """The border itself."""
 
 SUPERVISED = {
@@ -74,7 +74,7 @@ def places() -> dict[str, list[int]]:
 def test_what_runs_for_a_package_runs_behind_its_border() -> None:
     strangers = {place: lines for place, lines in places().items() if place not in SUPERVISED}
     assert strangers == {}, (
-        "run it through `windlass.worker.border.Border`; what belongs to the whole process and is supervised otherwise "
+        "run it through `observers.border.Border`; what belongs to the whole process and is supervised otherwise "
         "goes into the list, with who looks after it"
     )
 

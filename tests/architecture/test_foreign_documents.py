@@ -13,18 +13,18 @@ LOADING = re.compile(
     r"|model_validate_json|tomllib\.loads?)$"
 )
 OUR_OWN = {
-    "windlass.domain.json_reading": "is the reader",
+    "windlass.domain.text.json_reading": "is the reader",
     "windlass.adapters.helm.protocol": "lines between a worker and its own child",
     "windlass.adapters.jq.child": "lines from a worker to its own child",
     "windlass.runtime.history": "markers that the SDK writes into histories, decoded under our key",
-    "windlass.cli.demo_history": "the same",
+    "windlass.cli.demo.history": "the same",
     "windlass.devstack.state": "a file of the embedded stack",
     "windlass.devstack.ports": "a file of the embedded stack",
     "windlass.devstack.plan": "a file of the embedded stack",
 }
 """Modules that read JSON or YAML by themselves, and why: nobody else writes what they read."""
 
-EVENTS = {"windlass.domain.yaml_reading", "windlass.domain.yaml_places"}
+EVENTS = {"windlass.domain.text.yaml_reading", "windlass.domain.text.yaml_places"}
 """Modules that may use libyaml's parser; both bound depth and directives."""
 
 
@@ -35,7 +35,7 @@ def loads(name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(set(modules()) - set(OUR_OWN)))
 def test_what_others_wrote_is_read_by_the_bounded_reader(name: str) -> None:
-    assert loads(name) == [], f"{name}: use windlass.domain.documents"
+    assert loads(name) == [], f"{name}: use windlass.domain.text.documents"
 
 
 @pytest.mark.parametrize("name", sorted(OUR_OWN))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from windlass.cli.history import Entry, Story, gaps, history_document, history_table, merged, with_orders
+from windlass.cli.inspect.history import Entry, Story, gaps, history_document, history_table, merged, with_orders
 from windlass.contracts.objects import OrderRecord
 from windlass.runtime.history import Chronicle
 

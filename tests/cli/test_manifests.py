@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from windlass.cli.manifests import read_manifests
-from windlass.domain.documents import DOCUMENT
 from windlass.domain.errors import PermanentError
+from windlass.domain.text.documents import DOCUMENT
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
 

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from support.packages import package_yaml, tgz_of, write_tree
-from windlass.adapters.packages.digest import digest_of
+from windlass.adapters.packages.format.digest import digest_of
 from windlass.cli.main import run
-from windlass.cli.package import app
+from windlass.cli.packages.authoring import app
 
 HOOK = '#!/bin/sh\n[ "$1" = --config ] && echo \'{"configVersion": "v1", "beforeHelm": 1}\'\n'
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from windlass.cli.render import HIDDEN, masked, what_if
+from windlass.cli.inspect.render import HIDDEN, masked, what_if
 from windlass.domain.errors import PermanentError
 
 

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from support.packages import package_yaml, write_tree
 from support.registry import PASSWORD, USER, RunningRegistry, registry
-from windlass.adapters.packages.digest import digest_of
+from windlass.adapters.packages.format.digest import digest_of
 from windlass.cli.main import run
-from windlass.cli.package import app
+from windlass.cli.packages.authoring import app
 from windlass.domain.errors import PermanentError
 
 SCHEMA = "type: object\nproperties: {replicas: {type: integer}}\n"

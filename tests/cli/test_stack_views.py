@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from rich.console import Console, RenderableType
 
-from windlass.cli.stack import findings_table, parts_table
+from windlass.cli.stack.commands import findings_table, parts_table
 from windlass.devstack.doctor import Finding, Level
 
 NAMES: Final = ("temporal", "kube-controller-manager", "kube-apiserver")

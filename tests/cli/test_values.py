@@ -14,7 +14,7 @@ import yaml
 
 from windlass.cli.cluster import Cluster
 from windlass.cli.context import Context
-from windlass.cli.values import HIDDEN, release_values
+from windlass.cli.inspect.values import HIDDEN, release_values
 from windlass.contracts.objects import Application
 from windlass.domain.errors import PermanentError
 from windlass.ports.kube import Object, ObjectList

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 from rich.console import Console, RenderableType
 
-from windlass.cli.views import SHOWN, WIDE, description, list_table, version_text
+from windlass.cli.packages.views import SHOWN, WIDE, description, list_table, version_text
 from windlass.contracts.objects import Application
 from windlass.ports.kube import ObjectRef
 

@@ -9,9 +9,9 @@ from windlass.contracts import control as controls
 from windlass.contracts import record as records
 from windlass.contracts.objects import Application, PackageStatus
 from windlass.contracts.record import PackageRecord, RevisionRecord
-from windlass.domain.lifecycle import Hold, Next, Step
-from windlass.domain.package import Artifact, Source
-from windlass.domain.policy import Cause, Control, Good, Held, Rejected
+from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
+from windlass.domain.lifecycle.steps import Hold, Next, Step
+from windlass.domain.packages.model import Artifact, Source
 
 SOURCE = Source(repository="shelf", package="web", version="1.0.0")
 GOOD = Good(revision=3, artifact=Artifact(source=SOURCE, digest="sha256:1"), settings="s1", at=100.0)

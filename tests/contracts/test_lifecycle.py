@@ -21,11 +21,11 @@ from windlass.contracts.lifecycle import Failure, LifecycleInput, LifecycleState
 from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult, Observation, ReleaseRequest, Restored
-from windlass.domain.conditions import Condition, Status, Type
 from windlass.domain.ids import Kind, PackageKey
-from windlass.domain.lifecycle import Desired, Loaded, Progress, Run, Scope, Step, Teardown
-from windlass.domain.package import Artifact, Binding, Hook, Source
-from windlass.domain.policy import Cause, Control, Good, Held, Passing, Rejected
+from windlass.domain.lifecycle.conditions import Condition, Status, Type
+from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Passing, Rejected
+from windlass.domain.lifecycle.steps import Desired, Loaded, Progress, Run, Scope, Step, Teardown
+from windlass.domain.packages.model import Artifact, Binding, Hook, Source
 
 SNAPSHOT = Path(__file__).parent / "wire.json"
 SWITCH = "WINDLASS_ACCEPT_WIRE"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from windlass.contracts.crds import crd_files, crd_manifests
 from windlass.contracts.objects import Application, PackageRef, PackageSpec, seconds
 from windlass.contracts.repositories import PackageRepository
-from windlass.domain.package import Source
+from windlass.domain.packages.model import Source
 
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 

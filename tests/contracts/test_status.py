@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from domain.lives import ready, running, source, wanted
+from domain.lifecycle.lives import ready, running, source, wanted
 
 from windlass.contracts.lifecycle import Failure, LifecycleState
 from windlass.contracts.objects import PackageStatus, ReleaseStatus, WorkflowStatus
@@ -20,11 +20,21 @@ from windlass.contracts.status import (
     step_text,
     with_ready,
 )
-from windlass.domain.conditions import EXCEPTIONAL, REQUIRED, Conditions, Type, apply, false, find, initial, true
-from windlass.domain.effects import Phase
 from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Hold, Next, Step, next_step
+from windlass.domain.lifecycle.conditions import (
+    EXCEPTIONAL,
+    REQUIRED,
+    Conditions,
+    Type,
+    apply,
+    false,
+    find,
+    initial,
+    true,
+)
+from windlass.domain.lifecycle.effects import Phase
+from windlass.domain.lifecycle.steps import Hold, Next, Step, next_step
 
 KEY = PackageKey(namespace="prod", name="web")
 WHERE = WorkflowStatus(id="windlass/package/prod.web", run_id="r1")

@@ -10,7 +10,7 @@ from controllerruntime.memory import Controller, MemoryEntities, MemoryExternal
 
 from support.fake_kube import FakeKube
 from support.waiting import eventually
-from windlass.adapters.kube.informer import KubeObjects
+from windlass.adapters.kube.following.informer import KubeObjects
 from windlass.controllerruntime import ControllerRuntime, Informer, Owner, owned, sweep
 from windlass.controllerruntime.secondaries import EntitySecondaries, KubeSecondaries
 from windlass.domain.errors import PermanentError, Reason, TransientError

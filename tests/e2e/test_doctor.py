@@ -7,7 +7,7 @@ from pathlib import Path
 from support.installation import Installation
 from support.waiting import eventually
 from windlass.cli.context import Context
-from windlass.cli.reachable import examine
+from windlass.cli.stack.reachable import examine
 from windlass.devstack.doctor import Finding, Level
 from windlass.domain.ids import SYSTEM_NAMESPACE
 from windlass.ports.kube import ObjectRef

@@ -13,7 +13,7 @@ from support.installation import CONFIG_MAP, GREETING, Installation, condition, 
 from support.running import keep
 from windlass.domain.errors import PermanentError
 from windlass.domain.ids import API_VERSION, FINALIZER, MODULES_NAMESPACE, Kind
-from windlass.domain.values import camel_key
+from windlass.domain.settings.values import camel_key
 from windlass.ports.kube import Object, ObjectRef
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

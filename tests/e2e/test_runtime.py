@@ -15,7 +15,7 @@ from windlass.cli.context import Context
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, Kind
-from windlass.domain.package import Definition
+from windlass.domain.packages.model import Definition
 from windlass.runtime import App, Instance, Module, Operator, Runtime
 
 V1, V2 = Definition(name="greeter", version="1.0.0"), Definition(name="greeter", version="1.1.0")

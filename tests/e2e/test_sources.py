@@ -22,7 +22,7 @@ from support.packages import tgz_of
 from support.registry import PASSWORD, USER, RunningRegistry, registry
 from support.running import keep, keep_workflow
 from support.waiting import eventually
-from windlass.adapters.packages.push import push
+from windlass.adapters.packages.sources.push import push
 from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, SYSTEM_NAMESPACE, repository_workflow_id
 from windlass.ports.kube import Object, ObjectRef
 

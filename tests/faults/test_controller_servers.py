@@ -14,7 +14,7 @@ from support.cluster import get, kubectl
 from support.nats import nats_server
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.informer import KubeObjects
+from windlass.adapters.kube.following.informer import KubeObjects
 from windlass.adapters.nats.connection import connected
 from windlass.adapters.nats.entities import BucketEntities, ensure_bucket
 from windlass.controllerruntime import ControllerRuntime, Informer, selector

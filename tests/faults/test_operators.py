@@ -22,7 +22,7 @@ from support.cut import wire
 from support.operators import operator
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.feed import KubeFeed
+from windlass.adapters.kube.following.feed import KubeFeed
 from windlass.adapters.kube.kubeconfig import read
 from windlass.devstack.stack import Stack
 from windlass.framework import Event, Failure, FrameworkMetrics, ObjectInformer

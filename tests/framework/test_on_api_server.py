@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.definitions import KubeDefinitions
-from windlass.adapters.kube.feed import KubeFeed
+from windlass.adapters.kube.following.feed import KubeFeed
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason
 from windlass.framework import (

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from windlass.contracts.lifecycle import DumpView, Failure, LifecycleState, QueuedStep
 from windlass.contracts.objects import Application, ReleaseStatus
-from windlass.domain import conditions as cond
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Progress
-from windlass.domain.package import Artifact, Source
+from windlass.domain.lifecycle import conditions as cond
+from windlass.domain.lifecycle.steps import Progress
+from windlass.domain.packages.model import Artifact, Source
 from windlass.runtime.dumps import package_dump, queue_dump
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

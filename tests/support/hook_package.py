@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windlass.domain.hooks import binding_context
-from windlass.domain.package import Binding, Hook
+from windlass.domain.hooks.configuration import binding_context
+from windlass.domain.packages.model import Binding, Hook
 from windlass.ports.hooks import HookRun
 
 type Logged = list[MutableMapping[str, Any]]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from windlass.domain.documents import (
+from windlass.domain.text.documents import (
     DocumentError,
     Limits,
     parse_answer,
@@ -21,7 +21,7 @@ from windlass.domain.documents import (
     parse_json,
     parse_manifest,
 )
-from windlass.domain.yaml_places import line_of
+from windlass.domain.text.yaml_places import line_of
 
 LIMITS: Final = Limits(size=1 << 20, nodes=50_000)
 DEEP: Final = (3, 150, 250, 1_000, 30_000)

@@ -18,7 +18,7 @@ from support.token_service import ISSUER, SERVICE, TokenService, token_service
 from support.waiting import eventually_sync
 from windlass.devstack.build import ensure_tools
 from windlass.devstack.catalog import TOOLS
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access, Repository
 
 USER, PASSWORD = "robot", "s3cret"

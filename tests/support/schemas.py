@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from windlass.domain.package import Definition, Package, Values
-from windlass.domain.schema import Schema, Schemas, prepare_schemas, validate
+from windlass.domain.packages.model import Definition, Package, Values
+from windlass.domain.settings.schema import Schema, Schemas, prepare_schemas, validate
 
 
 def schemas(*, settings: Values | None = None, values: Values | None = None) -> Schemas:

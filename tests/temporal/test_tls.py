@@ -19,7 +19,7 @@ from replay.keyring import REPLAY_KEYRING
 
 from support.installation import installed, write_greeter
 from windlass.cli.context import Context
-from windlass.cli.reachable import examine
+from windlass.cli.stack.reachable import examine
 from windlass.devstack.doctor import Level
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import WindlassError

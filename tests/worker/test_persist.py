@@ -9,10 +9,10 @@ import pytest
 import structlog
 
 from support.waiting import eventually
-from windlass.adapters.kube.leases import LeaseLostError
+from windlass.adapters.kube.coordination.leases import LeaseLostError
 from windlass.domain.errors import PermanentError, Reason, TransientError
+from windlass.observers.metrics import Metrics
 from windlass.worker import main
-from windlass.worker.metrics import Metrics
 
 GONE = PermanentError(Reason.API_REJECTED, "the installation has 8 shards")
 FORBIDDEN = PermanentError(Reason.FORBIDDEN, "cannot watch configmaps")

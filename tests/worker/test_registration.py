@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 from workflows.world import FakeWorld
 
-from windlass.domain.lifecycle import Step
+from windlass.domain.lifecycle.steps import Step
 from windlass.runtime.history import QUIET, STEPS
 from windlass.worker.registration import activities
 

@@ -11,9 +11,9 @@ from workflows.life import ORDER, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
-from windlass.domain.conditions import Status, Type, find
 from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.package import Binding
+from windlass.domain.lifecycle.conditions import Status, Type, find
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

@@ -10,8 +10,8 @@ from workflows.world import hook
 from support.waiting import eventually
 from windlass.contracts.lifecycle import ReleaseDrifted
 from windlass.contracts.steps import DriftResult
-from windlass.domain.drift import LIMIT, Change, Difference, Mode, Policy, digest
-from windlass.domain.package import Binding
+from windlass.domain.drift.comparison import LIMIT, Change, Difference, Mode, Policy, digest
+from windlass.domain.packages.model import Binding
 
 GONE = Difference(kind="ConfigMap", name="web", change=Change.ABSENT)
 CHANGED = Difference(kind="ConfigMap", name="web", change=Change.CHANGED)

@@ -15,7 +15,7 @@ from windlass.contracts.objects import FailureStatus, PackageStatus
 from windlass.contracts.steps import HookRequest
 from windlass.domain.backoff import FREE_INTERRUPTIONS, JITTER, PERMANENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.package import Binding
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

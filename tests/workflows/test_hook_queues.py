@@ -14,8 +14,8 @@ from support.waiting import eventually
 from windlass.contracts.lifecycle import HookEvents
 from windlass.contracts.steps import EventsRequest
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.lifecycle import OnFailure
-from windlass.domain.package import Binding
+from windlass.domain.lifecycle.steps import OnFailure
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

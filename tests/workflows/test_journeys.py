@@ -11,8 +11,8 @@ from workflows.world import artifact, hook, source
 
 from windlass.contracts.steps import Restored
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.lifecycle import Desired, completion_mark
-from windlass.domain.package import Binding
+from windlass.domain.lifecycle.steps import Desired, completion_mark
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

@@ -10,11 +10,11 @@ from workflows.world import following, hook, source
 
 from windlass.contracts.lifecycle import HookEvents, Limits, Order, ResumeOrder
 from windlass.contracts.objects import PackageStatus
-from windlass.domain import losses
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.losses import LOSSES
-from windlass.domain.package import Binding
-from windlass.domain.policy import Cause
+from windlass.domain.lifecycle import losses
+from windlass.domain.lifecycle.losses import LOSSES
+from windlass.domain.lifecycle.policy import Cause
+from windlass.domain.packages.model import Binding
 from windlass.temporal.failures import handed_over
 
 HOUR = 3600.0

@@ -10,7 +10,7 @@ from workflows.life import ORDER, Life
 from workflows.world import hook
 
 from support.waiting import eventually
-from windlass.domain.package import Binding
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

@@ -16,8 +16,8 @@ from windlass.contracts.lifecycle import Limits, PauseOrder, ResumeOrder, Rollba
 from windlass.contracts.objects import Condition, PackageStatus
 from windlass.contracts.steps import HookRequest, Restored
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.lifecycle import OnFailure, Step
-from windlass.domain.package import Binding
+from windlass.domain.lifecycle.steps import OnFailure, Step
+from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
 

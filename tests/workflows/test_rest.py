@@ -14,9 +14,9 @@ from workflows.world import following, source
 from windlass.contracts.lifecycle import Limits, Order, PauseOrder, ReleaseDrifted, RollbackOrder
 from windlass.contracts.steps import DriftResult
 from windlass.domain.backoff import CAP, JITTER, PERMANENT
-from windlass.domain.drift import Change, Difference
+from windlass.domain.drift.comparison import Change, Difference
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.lifecycle import OnFailure
+from windlass.domain.lifecycle.steps import OnFailure
 
 HOUR = 3600.0
 ORDER = Order(who="ada", why="a test")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from domain.lives import artifact, wanted
+from domain.lifecycle.lives import artifact, wanted
 
 from windlass.contracts.lifecycle import LifecycleState
 from windlass.contracts.objects import OrderRecord
 from windlass.contracts.steps import Observation, Restored
-from windlass.domain.lifecycle import Desired
-from windlass.domain.policy import Cause, Control, Good, Held
+from windlass.domain.lifecycle.policy import Cause, Control, Good, Held
+from windlass.domain.lifecycle.steps import Desired
 from windlass.workflows._transitions import observed, restored
 
 NOW = 1_700_000_000.0

@@ -51,9 +51,9 @@ from windlass.contracts.steps import (
     WatchRequest,
     WatchResult,
 )
-from windlass.domain.bindings import KubernetesBinding
-from windlass.domain.lifecycle import Desired, Loaded
-from windlass.domain.package import Artifact, Binding, Hook, Source
+from windlass.domain.hooks.bindings import KubernetesBinding
+from windlass.domain.lifecycle.steps import Desired, Loaded
+from windlass.domain.packages.model import Artifact, Binding, Hook, Source
 
 type Behaviour = Callable[[], Awaitable[None]]
 

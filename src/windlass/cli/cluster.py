@@ -130,7 +130,7 @@ class Cluster:
         """List the objects of the newest stored release, each with its state: current, or what it waits for."""
         from windlass.adapters.helm import manifest
         from windlass.adapters.helm.storage import Storage
-        from windlass.domain.readiness import State, status_of
+        from windlass.domain.lifecycle.readiness import State, status_of
 
         release = package.status.release if package.status else None
         if release is None:

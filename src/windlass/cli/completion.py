@@ -223,8 +223,8 @@ def _asked(question: Any) -> list[tuple[str, str]]:
 async def _packages(namespace: str, data_dir: Path | None) -> list[tuple[str, str]]:
     """Name the Applications of the namespace, and the Modules as ``module/NAME``."""
     from windlass.cli.cluster import cluster
+    from windlass.cli.packages.views import version_text
     from windlass.cli.target import address
-    from windlass.cli.views import version_text
     from windlass.domain.ids import Kind
 
     async with cluster(namespace, data_dir) as place:

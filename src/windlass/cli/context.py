@@ -24,8 +24,8 @@ from windlass.domain.ids import DEFAULT_INSTALLATION
 if TYPE_CHECKING:
     from temporalio.client import Client
 
-    from windlass.adapters.packages.entries import Limits as PackageLimits
-    from windlass.adapters.packages.transport import FetchLimits
+    from windlass.adapters.packages.format.entries import Limits as PackageLimits
+    from windlass.adapters.packages.sources.transport import FetchLimits
     from windlass.contracts.lifecycle import Pool
     from windlass.runtime import Runtime
     from windlass.runtime.packages import PackageLifecycles
@@ -248,7 +248,7 @@ class Context:
     @property
     def package_limits(self) -> PackageLimits:
         """What a package may at most be; archives and files in MiB."""
-        from windlass.adapters.packages.entries import MAX_FILES, MAX_PACKED, MAX_UNPACKED, Limits
+        from windlass.adapters.packages.format.entries import MAX_FILES, MAX_PACKED, MAX_UNPACKED, Limits
 
         usual = Limits()
         return replace(
@@ -261,7 +261,7 @@ class Context:
     @property
     def fetch_limits(self) -> FetchLimits:
         """What a package repository may take; the time of one request in seconds, its index in MiB."""
-        from windlass.adapters.packages.transport import MAX_FETCH, MAX_INDEX, MAX_REDIRECTS, FetchLimits
+        from windlass.adapters.packages.sources.transport import MAX_FETCH, MAX_INDEX, MAX_REDIRECTS, FetchLimits
 
         usual = FetchLimits()
         return replace(
@@ -293,7 +293,7 @@ class Context:
         from windlass.activities.content import Contents
         from windlass.adapters.kube.client import KubeClient
         from windlass.adapters.kube.records import RecordStore
-        from windlass.adapters.packages.store import PackageStore
+        from windlass.adapters.packages.cache.store import PackageStore
         from windlass.runtime import Runtime
 
         digest_key = self.digest_key.key

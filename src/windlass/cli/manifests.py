@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
-from windlass.domain.documents import DocumentError, DocumentTooLargeError, parse_documents
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.documents import DocumentError, DocumentTooLargeError, parse_documents
 
 _LIST: Final = "List"
 

@@ -59,8 +59,8 @@ async def _servers(data_dir: Path | None) -> dict[str, str]:
     from windlass.adapters.kube.ratelimit import TokenBucket
     from windlass.adapters.kube.transport import Transport
     from windlass.cli.cluster import cluster
-    from windlass.domain.documents import parse_json
     from windlass.domain.ids import API_VERSION
+    from windlass.domain.text.documents import parse_json
 
     async with cluster("", data_dir) as place:
         bucket = TokenBucket(1.0, 1, clock=time.monotonic)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from windlass.contracts.objects import HeldStatus, PackageObject, PackageStatus, RejectedStatus, RevisionStatus
-from windlass.domain.lifecycle import Hold, Next
-from windlass.domain.package import Artifact, Source
-from windlass.domain.policy import Cause, Control, Good, Held, Rejected, breakpoint_of
+from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected, breakpoint_of
+from windlass.domain.lifecycle.steps import Hold, Next
+from windlass.domain.packages.model import Artifact, Source
 
 MESSAGE_CAP: Final = 2000
 """Characters of one message in status."""
@@ -37,7 +37,7 @@ def rejected(control: Control) -> RejectedStatus | None:
 
 
 def held(control: Control, step: Next) -> HeldStatus | None:
-    """Return where the lifecycle waits for an order; ``step`` is the next one as `windlass.domain.policy` decided."""
+    """Return where the lifecycle waits for an order; ``step`` is the next one as `domain.lifecycle.policy` decided."""
     if step.hold is Hold.BREAKPOINT:
         return HeldStatus(step=step.blocked, cause=Cause.BREAKPOINT)
     found = control.held

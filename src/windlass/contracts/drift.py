@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
-from windlass.domain.drift import DIFFERENCES_KEPT, Mode, Policy, Rule, rules_digest
+from windlass.domain.drift.comparison import DIFFERENCES_KEPT, Mode, Policy, Rule, rules_digest
 
 
 class DriftTarget(KubeModel):

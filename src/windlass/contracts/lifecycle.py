@@ -9,12 +9,12 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from windlass.contracts.base import WireModel
 from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
-from windlass.domain.conditions import Condition
-from windlass.domain.drift import Correction, Difference, Policy
+from windlass.domain.drift.comparison import Correction, Difference, Policy
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Desired, Progress
-from windlass.domain.losses import Interruptions
-from windlass.domain.policy import Control, effective
+from windlass.domain.lifecycle.conditions import Condition
+from windlass.domain.lifecycle.losses import Interruptions
+from windlass.domain.lifecycle.policy import Control, effective
+from windlass.domain.lifecycle.steps import Desired, Progress
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
 DESIRED_CHANGED = "desired_changed"
@@ -46,7 +46,7 @@ class Failure(WireModel):
     at: float = 0.0
     next_try: float = 0.0
     strikes: int = 0
-    """How many of the attempts speak against what is being brought about (`windlass.domain.policy.counts`)."""
+    """How many of the attempts speak against what is being brought about (`domain.lifecycle.policy.counts`)."""
 
 
 class HookQueue(WireModel):
@@ -202,7 +202,7 @@ class HookEvents(WireModel):
 class ReleaseDrifted(WireModel):
     """Signal `release_drifted`: these objects of this revision are gone or no longer what the manifest says.
 
-    It names objects and nothing of what is in them; at most `windlass.domain.drift.DIFFERENCES_KEPT`. No objects: what
+    It names objects and nothing of what is in them; at most `drift.comparison.DIFFERENCES_KEPT`. No objects: what
     status tells of is over.
     """
 

@@ -26,9 +26,9 @@ from windlass.domain.ids import (
     Kind,
     PackageKey,
 )
-from windlass.domain.lifecycle import ATTEMPTS, OnFailure
-from windlass.domain.package import Source
-from windlass.domain.policy import GOOD_KEPT, Cause
+from windlass.domain.lifecycle.policy import GOOD_KEPT, Cause
+from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
+from windlass.domain.packages.model import Source
 from windlass.domain.target import Kubeconfig, Placement, Wish, placement_of
 
 ORDERS_KEPT: Final = 50
@@ -50,7 +50,7 @@ _COMPARISON: Final = (
     rf"(-{_PRERELEASE}(\.{_PRERELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
 )
 WANTED_PATTERN: Final = rf"^{_COMPARISON}(( *, *| +| +- +| *\|\| *){_COMPARISON})*(@sha256:[0-9a-f]{{64}})?$"
-"""The form of ``spec.package.version``; what it means is `windlass.domain.wanted`'s affair."""
+"""The form of ``spec.package.version``; what it means is `windlass.domain.packages.wanted`'s affair."""
 
 _DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from pydantic import Field
 
 from windlass.contracts.base import WireModel
-from windlass.domain.package import Artifact, Hook, Values
+from windlass.domain.packages.model import Artifact, Hook, Values
 from windlass.domain.target import Placement
 
 SCHEMA_VERSION: Final = 1
@@ -48,7 +48,7 @@ class ReleasedRecord(WireModel):
 class RevisionRecord(WireModel):
     """What one release was made from, to make it again: applied settings, and the hooks' patches at its end.
 
-    ``mark`` is `windlass.domain.lifecycle.completion_mark` of content and settings. ``secrets`` are the texts in the
+    ``mark`` is `domain.lifecycle.steps.completion_mark` of content and settings. ``secrets`` are the texts in the
     settings that came from Secrets.
     """
 
@@ -83,7 +83,7 @@ class BindingRecord(WireModel):
 class WatchedRecord(WireModel):
     """The kubernetes bindings that are enabled: those of the hooks of the content with this ``digest``.
 
-    ``bindings`` are by their ids (`windlass.domain.bindings.binding_id`); ``runs`` is the last run of each hook queue.
+    ``bindings`` are by their ids (`domain.hooks.bindings.binding_id`); ``runs`` is the last run of each hook queue.
     """
 
     digest: str
@@ -104,7 +104,7 @@ class PackageRecord(WireModel):
         settings: user settings that were validated and applied last, references resolved: they may hold secrets.
         settings_digest: keyed digest of ``settings``.
         secrets: the texts in ``settings`` that came from Secrets: what error texts must not quote.
-        patches: accumulated values operations of hooks (`windlass.domain.value_patches`).
+        patches: accumulated values operations of hooks (`windlass.domain.settings.value_patches`).
         config_patches: accumulated operations of hooks on the settings.
         started: digest of the content whose onStartup hooks have run; empty if none.
         completed: marker of the last pass that ended well; empty if none.
@@ -112,7 +112,7 @@ class PackageRecord(WireModel):
         watched: the kubernetes bindings that are enabled; None if none are.
         leaving: objects of a release whose deletion has begun: they are awaited also when the release is gone already.
         faults: how often in a row a process ended while a part of the work beside the steps (drift, informers) was
-            under way for this package (`windlass.domain.losses`).
+            under way for this package (`windlass.domain.lifecycle.losses`).
         journal: the last `JOURNAL_LIMIT` hook runs, oldest first.
     """
 

@@ -18,13 +18,13 @@ from windlass.contracts.lifecycle import (
 )
 from windlass.contracts.objects import Condition as ConditionStatus
 from windlass.contracts.objects import FailureStatus, PackageStatus, WorkflowStatus
-from windlass.domain import conditions as cond
-from windlass.domain.effects import Phase, phase_of, ready_override
 from windlass.domain.errors import Actor
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Hold, Next, Scope
-from windlass.domain.policy import Cause, decide
-from windlass.domain.transitions import remaining
+from windlass.domain.lifecycle import conditions as cond
+from windlass.domain.lifecycle.effects import Phase, phase_of, ready_override
+from windlass.domain.lifecycle.policy import Cause, decide
+from windlass.domain.lifecycle.steps import Hold, Next, Scope
+from windlass.domain.lifecycle.transitions import remaining
 
 STEP_CAP = 200
 MESSAGE_CAP = controls.MESSAGE_CAP

@@ -9,14 +9,14 @@ from windlass.contracts.base import WireModel
 from windlass.contracts.lifecycle import EventNote
 from windlass.contracts.objects import OrderRecord, PackageStatus, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
-from windlass.domain.conditions import Condition
-from windlass.domain.drift import Difference
+from windlass.domain.drift.comparison import Difference
 from windlass.domain.ids import PackageKey
-from windlass.domain.lifecycle import Desired, Loaded
-from windlass.domain.package import Artifact, Binding, Hook, Source
-from windlass.domain.policy import Control
+from windlass.domain.lifecycle.conditions import Condition
+from windlass.domain.lifecycle.policy import Control
+from windlass.domain.lifecycle.steps import Desired, Loaded
+from windlass.domain.lifecycle.transitions import Result
+from windlass.domain.packages.model import Artifact, Binding, Hook, Source
 from windlass.domain.target import Placement
-from windlass.domain.transitions import Result
 
 
 class ObserveRequest(WireModel):
@@ -291,7 +291,7 @@ class ReleaseResult(WireModel):
 class DriftRequest(WireModel):
     """Compare the release's objects with its manifest; with ``correct`` put back what differs, except ``held`` fields.
 
-    ``held`` are `windlass.domain.drift.Difference.field`; ``revision`` is the release's that the lifecycle knows.
+    ``held`` are `domain.drift.comparison.Difference.field`; ``revision`` is the release's that the lifecycle knows.
     """
 
     key: PackageKey

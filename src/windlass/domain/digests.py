@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from windlass.domain.package import Values
+from windlass.domain.packages.model import Values
 
 KEY_MIN: Final = 16
 """Bytes of a digest key at least: 128 bits, the strength HMAC-SHA256 is used for here."""

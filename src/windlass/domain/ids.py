@@ -176,7 +176,7 @@ def member_name(installation: str, identity: str) -> str:
 
 
 def member_of(term: str) -> str:
-    """Return the member of a term: ``<member>/<random>``, see `windlass.adapters.kube.members`."""
+    """Return the member of a term: ``<member>/<random>``, see `windlass.adapters.kube.coordination.members`."""
     return term.partition("/")[0]
 
 

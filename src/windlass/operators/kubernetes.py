@@ -10,7 +10,7 @@ import structlog
 
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.definitions import KubeDefinitions
-from windlass.adapters.kube.feed import KubeFeed
+from windlass.adapters.kube.following.feed import KubeFeed
 from windlass.framework.finalizers import Finalizers
 from windlass.framework.framework import Framework
 from windlass.framework.informer import RATE_WAIT_SECONDS, RESYNC_SECONDS, ObjectInformer

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from windlass.adapters.kube.events import KubeEventLog
-from windlass.adapters.kube.informer import KubeObjects
+from windlass.adapters.kube.following.informer import KubeObjects
 from windlass.adapters.nats.access import NatsAccess, access_from
 from windlass.adapters.nats.connection import NatsConnection, connected
 from windlass.adapters.nats.entities import BucketEntities, ensure_bucket

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from windlass.domain.package import Values
+from windlass.domain.packages.model import Values
 from windlass.domain.target import Target
 from windlass.ports.kube import Object, ObjectRef
 

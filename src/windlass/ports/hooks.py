@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.hook_metrics import Sample
-from windlass.domain.package import Binding, Hook, Values
-from windlass.domain.patch_operations import Bounds
+from windlass.domain.hooks.metrics import Sample
+from windlass.domain.hooks.patch_operations import Bounds
+from windlass.domain.packages.model import Binding, Hook, Values
 from windlass.ports.kube import Kube
 
 
@@ -87,7 +87,7 @@ class Hooks(Protocol):
 
         Raises:
             HookFailedError: the exit status is not 0, or it timed out; the reason depends on the binding
-                (`windlass.domain.hooks.failure_reason`), the text ends with the hook's last lines.
+                (`windlass.domain.hooks.configuration.failure_reason`), the text ends with the hook's last lines.
             TransientError: its output is malformed; the reason is the same.
         """
         ...

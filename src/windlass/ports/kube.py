@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from windlass.domain.readiness import Progress
+from windlass.domain.lifecycle.readiness import Progress
 from windlass.domain.target import Target
 
 type Object = dict[str, Any]
@@ -164,7 +164,7 @@ type OnProgress = Callable[[Progress], Awaitable[None]]
 
 
 class Readiness(Protocol):
-    """Waits by watch, with the rules of `windlass.domain.readiness`. Both stop within 1 s of a cancel."""
+    """Waits by watch, with the rules of `windlass.domain.lifecycle.readiness`. Both stop within 1 s of a cancel."""
 
     async def wait_ready(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from windlass.domain.hook_metrics import Sample
+from windlass.domain.hooks.metrics import Sample
 from windlass.domain.ids import PackageKey
 
 

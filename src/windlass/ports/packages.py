@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from windlass.domain.package import Artifact, Package, Source
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.model import Artifact, Package, Source
+from windlass.domain.packages.registry_login import Login
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from windlass.contracts.record import BindingRecord, WatchedRecord
 from windlass.domain.ids import PackageKey
-from windlass.domain.package import Hook
+from windlass.domain.packages.model import Hook
 from windlass.domain.target import Placement
 
 

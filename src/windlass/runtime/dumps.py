@@ -8,7 +8,7 @@ from typing import Any
 
 from windlass.contracts.lifecycle import DumpView, QueuedStep
 from windlass.contracts.objects import PackageObject
-from windlass.domain.policy import Control
+from windlass.domain.lifecycle.policy import Control
 
 
 def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from windlass.domain.ids import Kind, PackageKey
-from windlass.domain.package import Definition, Values
+from windlass.domain.packages.model import Definition, Values
 from windlass.runtime.runtime import App, Runtime
 
 

@@ -24,9 +24,9 @@ from windlass.domain.ids import (
     package_of,
     package_workflow_prefix,
 )
-from windlass.domain.package import Artifact, Definition, Values
-from windlass.domain.schema import Schemas, raise_if_invalid
-from windlass.domain.values import check_settings
+from windlass.domain.packages.model import Artifact, Definition, Values
+from windlass.domain.settings.schema import Schemas, raise_if_invalid
+from windlass.domain.settings.values import check_settings
 from windlass.ports.kube import Kube, ObjectRef
 from windlass.runtime.dumps import package_dump
 from windlass.runtime.packages import PackageLifecycles

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
-from windlass.domain.documents import DocumentError, parse_document
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.documents import DocumentError, parse_document
 from windlass.temporal import secret_file
 
 KEY_BYTES: Final = 32

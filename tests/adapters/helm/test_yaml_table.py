@@ -1,4 +1,4 @@
-"""The table of YAML forms (tests/domain/yaml_table.json) against the programs that it was made with."""
+"""The table of YAML forms (tests/domain/text/yaml_table.json) against the programs that it was made with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adapters.helm.scenes import write_chart
 from windlass.devstack import paths
 from windlass.devstack.catalog import TOOLS
 from windlass.devstack.locate import locate
-from windlass.domain.documents import parse_json_stream, parse_manifest
+from windlass.domain.text.documents import parse_json_stream, parse_manifest
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "domain/text/yaml_table.json").read_text())
 TEMPLATE = """

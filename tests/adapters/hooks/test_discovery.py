@@ -10,7 +10,7 @@ from support.waiting import SOON
 from windlass.adapters.hooks import runner as runner_module
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.package import Binding, Hook
+from windlass.domain.packages.model import Binding, Hook
 
 CONFIG = "echo 'configVersion: v1'; echo 'beforeHelm: 10'"
 

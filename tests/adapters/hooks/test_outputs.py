@@ -17,7 +17,7 @@ from windlass.adapters.hooks.runfiles import (
     OutputError,
     RunFiles,
 )
-from windlass.domain.hook_metrics import Action, Sample
+from windlass.domain.hooks.metrics import Action, Sample
 from windlass.ports.hooks import HookOutput
 
 type Written = Callable[[str, str | bytes], HookOutput]

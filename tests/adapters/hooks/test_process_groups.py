@@ -201,7 +201,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from windlass.adapters.hooks.runner import HookRunner
-from windlass.domain.package import Binding, Hook
+from windlass.domain.packages.model import Binding, Hook
 from windlass.ports.hooks import HookRun
 
 async def main():

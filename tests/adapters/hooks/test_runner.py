@@ -20,9 +20,9 @@ from windlass.adapters.hooks import runner as runner_module
 from windlass.adapters.hooks.output import LINE_COST, MAX_LOGGED
 from windlass.adapters.hooks.runner import HookRunner
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.hook_metrics import Action, Sample
-from windlass.domain.hooks import failure_reason
-from windlass.domain.package import Binding, hooks_for
+from windlass.domain.hooks.configuration import failure_reason
+from windlass.domain.hooks.metrics import Action, Sample
+from windlass.domain.packages.model import Binding, hooks_for
 from windlass.ports.hooks import HookFailedError
 
 

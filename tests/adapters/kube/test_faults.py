@@ -13,7 +13,7 @@ from aiohttp import web
 from support.scripted_api import ScriptedApi, answer, stream
 from support.waiting import SOON
 from windlass.adapters.kube.failures import UNDECLARED
-from windlass.adapters.kube.reflector import Listed, list_and_watch
+from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.adapters.kube.transport import CONCURRENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.ports.kube import Object, ObjectRef, WatchEvent, WatchExpiredError

@@ -10,7 +10,7 @@ import pytest
 
 from support.waiting import PATIENCE, SOON, eventually
 from windlass.adapters.kube.client import KubeClient
-from windlass.adapters.kube.leases import LeaseLostError, held
+from windlass.adapters.kube.coordination.leases import LeaseLostError, held
 from windlass.domain.errors import Reason, TransientError
 from windlass.ports.kube import Kube, Object, ObjectRef
 

@@ -13,7 +13,7 @@ from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.patcher import KubePatcher
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.patch_operations import Bounds
+from windlass.domain.hooks.patch_operations import Bounds
 from windlass.ports.kube import Object, ObjectRef
 
 type Execute = Callable[..., Awaitable[None]]

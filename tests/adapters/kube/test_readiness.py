@@ -16,7 +16,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.readiness import KubeReadiness
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.readiness import Progress
+from windlass.domain.lifecycle.readiness import Progress
 from windlass.ports.kube import Object, ObjectRef
 
 SELECTED = {"selector": {"matchLabels": {"app": "it"}}}

@@ -17,7 +17,7 @@ from windlass.devstack.stack import Stack
 from windlass.domain.digests import keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import SYSTEM_NAMESPACE, Kind, PackageKey, record_name
-from windlass.domain.package import Artifact, Source
+from windlass.domain.packages.model import Artifact, Source
 from windlass.ports.kube import ObjectRef
 
 DIGEST_KEY = b"d" * 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.fake_kube import FakeKube
-from windlass.adapters.kube.members import LEASE_SECONDS, Members
-from windlass.adapters.kube.shard_table import ShardTable
+from windlass.adapters.kube.coordination.members import LEASE_SECONDS, Members
+from windlass.adapters.kube.coordination.shard_table import ShardTable
 from windlass.domain.errors import PermanentError
 from windlass.domain.ids import INSTALLATION_LABEL, MEMBER_LABEL
 from windlass.ports.kube import Object, ObjectRef

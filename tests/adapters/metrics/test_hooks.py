@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.hook_metrics import parse_samples
+from windlass.domain.hooks.metrics import parse_samples
 from windlass.domain.ids import Kind, PackageKey
 
 WEB = PackageKey(namespace="prod", name="web")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.registry import RunningRegistry, registry
-from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.packages.cache.store import PackageStore
 
 
 @pytest.fixture(scope="module")

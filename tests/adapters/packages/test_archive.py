@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.packages import entry, package_yaml, tar_bytes, tgz_of, write_tgz, write_tree
-from windlass.adapters.packages.digest import digest_of
-from windlass.adapters.packages.entries import Limits
-from windlass.adapters.packages.unpack import unpack
+from windlass.adapters.packages.format.digest import digest_of
+from windlass.adapters.packages.format.entries import Limits
+from windlass.adapters.packages.format.unpack import unpack
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 DEFINITION = entry("package.yaml", package_yaml().encode())

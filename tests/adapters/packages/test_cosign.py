@@ -19,14 +19,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.packages import package_yaml, write_tree
 from support.referrers import referring_registry
 from support.registry import RunningRegistry
-from windlass.adapters.packages.cosign import PAYLOAD, SIGNATURE, tag_of
-from windlass.adapters.packages.push import push
-from windlass.adapters.packages.registry import INDEXES, OCI_MANIFEST, Registry
-from windlass.adapters.packages.signatures import SIGN_PREDICATE, SIMPLE_TYPE, STATEMENT
-from windlass.adapters.packages.store import PackageStore
-from windlass.adapters.packages.transport import FetchLimits, connected
+from windlass.adapters.packages.cache.store import PackageStore
+from windlass.adapters.packages.sources.cosign import PAYLOAD, SIGNATURE, tag_of
+from windlass.adapters.packages.sources.push import push
+from windlass.adapters.packages.sources.registry import INDEXES, OCI_MANIFEST, Registry
+from windlass.adapters.packages.sources.signatures import SIGN_PREDICATE, SIMPLE_TYPE, STATEMENT
+from windlass.adapters.packages.sources.transport import FetchLimits, connected
 from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.package import Source
+from windlass.domain.packages.model import Source
 from windlass.ports.packages import Access, Repository
 
 BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windlass.adapters.packages.indexes import FRESH, Charts, Fetched, Indexes, Mark, Place
-from windlass.adapters.packages.source import Found
+from windlass.adapters.packages.sources.indexes import FRESH, Charts, Fetched, Indexes, Mark, Place
+from windlass.adapters.packages.sources.source import Found
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access
 
 PLACE = Place(url="https://charts.example", insecure=False, access=Access())

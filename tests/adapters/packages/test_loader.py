@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.packages import entry, package_yaml, write_tgz, write_tree
-from windlass.adapters.packages.loader import MAX_FILE, load
+from windlass.adapters.packages.format.loader import MAX_FILE, load
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import Kind
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from support.packages import package_yaml, write_tree
-from windlass.adapters.packages.digest import digest_of
-from windlass.adapters.packages.lint import lint
-from windlass.adapters.packages.loader import load
-from windlass.adapters.packages.pack import pack
+from windlass.adapters.packages.format.digest import digest_of
+from windlass.adapters.packages.format.lint import lint
+from windlass.adapters.packages.format.loader import load
+from windlass.adapters.packages.format.pack import pack
 from windlass.domain.errors import PermanentError, Reason
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples/packages").glob("*/*"))

@@ -12,13 +12,13 @@ import pytest
 from support.packages import package_yaml, write_tree
 from support.registry import PASSWORD, USER, RunningRegistry, registry
 from support.token_service import REFRESH, TokenService
-from windlass.adapters.packages.push import push
-from windlass.adapters.packages.registry import Registry
-from windlass.adapters.packages.store import PackageStore
-from windlass.adapters.packages.transport import FetchLimits, connected
+from windlass.adapters.packages.cache.store import PackageStore
+from windlass.adapters.packages.sources.push import push
+from windlass.adapters.packages.sources.registry import Registry
+from windlass.adapters.packages.sources.transport import FetchLimits, connected
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.package import Source
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.model import Source
+from windlass.domain.packages.registry_login import Login
 
 SOURCE = Source(repository="corp", package="webapp", version="1.0.0")
 PATH = "tokens/a"

@@ -12,13 +12,13 @@ import yaml
 from support.packages import package_yaml, write_tree
 from support.registry import RunningRegistry
 from support.tls import identity
-from windlass.adapters.packages.push import Pushed, push
-from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.packages.cache.store import PackageStore
+from windlass.adapters.packages.sources.push import Pushed, push
 from windlass.devstack.build import ensure_tools
 from windlass.devstack.catalog import TOOLS
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.package import Artifact, Source
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.model import Artifact, Source
+from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access
 
 

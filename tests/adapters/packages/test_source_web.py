@@ -20,13 +20,13 @@ from aiohttp.test_utils import TestServer
 
 from support.packages import entry, package_yaml, tar_bytes
 from support.tls import identity
-from windlass.adapters.packages import source_helm
-from windlass.adapters.packages.entries import Limits
-from windlass.adapters.packages.store import PackageStore
-from windlass.adapters.packages.transport import FetchLimits
+from windlass.adapters.packages.cache.store import PackageStore
+from windlass.adapters.packages.format.entries import Limits
+from windlass.adapters.packages.sources import helm as source_helm
+from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.package import Source
-from windlass.domain.registry_login import Login
+from windlass.domain.packages.model import Source
+from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access, Repository
 
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

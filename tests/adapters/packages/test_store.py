@@ -14,13 +14,13 @@ import pytest
 
 from support.packages import package_yaml, tgz_of, write_tree
 from support.waiting import eventually
-from windlass.adapters.packages import source_file
-from windlass.adapters.packages.cache import Cache
-from windlass.adapters.packages.digest import files_of
-from windlass.adapters.packages.entries import Limits
-from windlass.adapters.packages.store import PackageStore
+from windlass.adapters.packages.cache.contents import Cache
+from windlass.adapters.packages.cache.store import PackageStore
+from windlass.adapters.packages.format.digest import files_of
+from windlass.adapters.packages.format.entries import Limits
+from windlass.adapters.packages.sources import file as source_file
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.package import Artifact, Source
+from windlass.domain.packages.model import Artifact, Source
 from windlass.ports.packages import Repository
 
 SOURCE = Source(repository="repo", package="webapp", version="1.0.0")
@@ -298,7 +298,7 @@ async def test_a_digest_from_outside_never_becomes_a_path(store: PackageStore) -
 CRASH = """
 import sys, time
 from pathlib import Path
-from windlass.adapters.packages.cache import Cache
+from windlass.adapters.packages.cache.contents import Cache
 def fill(folder):
     (folder / "package.yaml").write_text("half")
     print("filling", flush=True)

@@ -14,8 +14,8 @@ import yaml
 
 from windlass.adapters.helm.record import APPLIED, OWNER
 from windlass.adapters.helm.staging import CHART_YAML
-from windlass.domain.documents import DocumentError, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.documents import DocumentError, parse_helm
 
 _Dumper: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """The C one where there is one: the other takes 6 ms for a small ``Chart.yaml``, once for each release."""

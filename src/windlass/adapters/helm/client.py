@@ -1,4 +1,4 @@
-"""`ports.Helm`: observe the stored release, decide (`windlass.domain.releases`), heal, run one operation, tidy up."""
+"""`ports.Helm`: observe the stored release, decide (`domain.lifecycle.releases`), heal, run one operation, tidy up."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from windlass.adapters.helm.process import environment
 from windlass.adapters.helm.program import HelmProgram
 from windlass.adapters.helm.record import Record
 from windlass.adapters.helm.storage import Storage
-from windlass.domain import releases
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.releases import Heal, Operation, Plan, Revision
+from windlass.domain.lifecycle import releases
+from windlass.domain.lifecycle.releases import Heal, Operation, Plan, Revision
 from windlass.ports.helm import Manifest, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.kube import Kube, ObjectRef
 from windlass.ports.targets import Acting, Role, Targets

@@ -144,7 +144,7 @@ def failed(
     Args:
         what: the operation and its release, as the sentence's subject.
         text: what Helm said.
-        secrets: texts among the values that the message must not quote (`windlass.domain.secret_texts`).
+        secrets: texts among the values that the message must not quote (`windlass.domain.text.secret_texts`).
         whom: who acted.
     """
     if (refused := _FORBIDDEN.search(text)) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from windlass.domain.documents import is_list, is_object, parse_manifest
+from windlass.domain.text.documents import is_list, is_object, parse_manifest
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 _KEEP: Final = ("helm.sh/resource-policy", "keep")

@@ -15,7 +15,7 @@ from windlass.adapters.helm.program import HelmProgram, Place
 from windlass.adapters.helm.protocol import HelmFailedError, Order
 from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
-from windlass.domain.releases import Operation
+from windlass.domain.lifecycle.releases import Operation
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
 UNINSTALL_SECONDS: Final = 300.0

@@ -14,7 +14,7 @@ from typing import Final
 from windlass.adapters.helm.protocol import HelmFailedError
 from windlass.adapters.processes import leash
 from windlass.adapters.processes.group import Tail, finish
-from windlass.domain.package import Values
+from windlass.domain.packages.model import Values
 from windlass.ports.helm import ReleaseRef
 
 _MAX_OUTPUT: Final = 64 * 1024 * 1024

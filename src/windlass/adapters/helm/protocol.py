@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from windlass.domain.package import Values
+from windlass.domain.packages.model import Values
 
 MAX_REPLY: Final = 256 * 1024
 """Bytes of one reply line; error texts are cut in the child."""

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.manifest import Entry
-from windlass.domain.documents import MANIFEST, DocumentError, is_object, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.documents import MANIFEST, DocumentError, is_object, parse_json
 from windlass.ports.kube import Object
 
 APPLIED: Final = "windlass.dev/applied"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from windlass.adapters.helm import record
 from windlass.adapters.helm.record import Record
-from windlass.domain.releases import Revision
+from windlass.domain.lifecycle.releases import Revision
 from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import Kube, ObjectRef
 

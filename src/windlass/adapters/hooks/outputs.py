@@ -15,10 +15,10 @@ from windlass.adapters.hooks.runfiles import (
     OutputError,
     RunFiles,
 )
-from windlass.domain.documents import DocumentError, is_list, is_object, parse_documents, parse_json_stream
 from windlass.domain.errors import cap
-from windlass.domain.hook_metrics import MetricError, Sample, parse_samples
-from windlass.domain.patch_operations import despite_failure
+from windlass.domain.hooks.metrics import MetricError, Sample, parse_samples
+from windlass.domain.hooks.patch_operations import despite_failure
+from windlass.domain.text.documents import DocumentError, is_list, is_object, parse_documents, parse_json_stream
 from windlass.ports.hooks import HookOutput, Verdict
 
 MAX_REASON: Final = 1024

@@ -24,8 +24,8 @@ from windlass.adapters.hooks.process import run_group
 from windlass.adapters.hooks.runfiles import OutputError, create_enabled_files, create_run_files
 from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.hooks import failure_reason, parse_config
-from windlass.domain.package import ENABLED_SCRIPT, Hook
+from windlass.domain.hooks.configuration import failure_reason, parse_config
+from windlass.domain.packages.model import ENABLED_SCRIPT, Hook
 from windlass.ports.hooks import EnabledRun, HookFailedError, HookOutput, HookRun, Verdict
 
 DISCOVERY_TIMEOUT: Final = 10.0

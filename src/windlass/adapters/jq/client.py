@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 from windlass.adapters.processes.warm import ChildDiedError, WarmChildren
-from windlass.domain.documents import ANSWER, DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.text.documents import ANSWER, DocumentError, parse_json
 from windlass.ports.jq import FILTER_SECONDS
 
 _MODULE: Final = "windlass.adapters.jq.child"

@@ -11,14 +11,15 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
-from windlass.adapters.kube import failures, kubeconfig, watch
+from windlass.adapters.kube import failures, kubeconfig
 from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.failures import Call
+from windlass.adapters.kube.following import watch
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
 from windlass.adapters.kube.transport import Answer, Transport
-from windlass.domain.documents import DocumentError, parse_answer
 from windlass.domain.errors import WindlassError
+from windlass.domain.text.documents import DocumentError, parse_answer
 from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
 PAGE: Final = 500

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.readiness import State, status_of
+from windlass.domain.lifecycle.readiness import State, status_of
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 SERVED_SECONDS: Final = 30.0

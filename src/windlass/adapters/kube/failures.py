@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 import aiohttp
 
-from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.text.documents import DocumentError, parse_json
 
 STORED_MAX: Final = 1_572_864
 """Bytes of one request that etcd takes unless told otherwise (``--max-request-bytes``). The API server says 413 above

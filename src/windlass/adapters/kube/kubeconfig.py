@@ -16,8 +16,8 @@ from typing import Any, Final, cast
 
 import yaml
 
-from windlass.domain.documents import DocumentError, parse_helm
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.documents import DocumentError, parse_helm
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts a pod's token, CA and namespace."""

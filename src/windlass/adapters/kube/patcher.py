@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from windlass.domain.documents import is_object
-from windlass.domain.doubles import unrounded
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.patch_operations import (
+from windlass.domain.hooks.patch_operations import (
     Bounds,
     CreateObject,
     DeleteObject,
@@ -20,6 +18,8 @@ from windlass.domain.patch_operations import (
     parse_operations,
     resolved,
 )
+from windlass.domain.text.documents import is_object
+from windlass.domain.text.doubles import unrounded
 from windlass.ports.hooks import ObjectPatcher
 from windlass.ports.jq import Jq
 from windlass.ports.kube import Kube, Object, ObjectRef

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
-from windlass.adapters.kube.picture import Picture
+from windlass.adapters.kube.following.picture import Picture
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.readiness import (
+from windlass.domain.lifecycle.readiness import (
     ABSENT,
     CURRENT,
     ObjectStatus,

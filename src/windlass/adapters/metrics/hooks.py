@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.hook_metrics import (
+from windlass.domain.hooks.metrics import (
     NO_SERIES,
     MetricError,
     Sample,

@@ -15,9 +15,9 @@ from nats.js.api import KeyValueConfig
 from windlass.adapters.nats.connection import NatsConnection
 from windlass.adapters.nats.failures import NO_STREAM, translated
 from windlass.adapters.nats.reading import BucketReader, Message, header, operation_of, reading
-from windlass.domain.documents import DocumentError, parse_json
 from windlass.domain.entities import Operation, is_valid_key
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.text.documents import DocumentError, parse_json
 from windlass.ports.entities import Changed, Document, Item, News, OnError, Picture
 
 BACKOFF_FIRST: Final = 0.5

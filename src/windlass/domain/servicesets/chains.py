@@ -23,6 +23,7 @@ from typing import Final, NamedTuple
 
 from semver import Version
 
+from windlass.domain.packages.versions import VersionRangeError, parse_version
 from windlass.domain.servicesets.components import strongly_connected
 from windlass.domain.servicesets.errors import (
     ChainInvalidError,
@@ -34,7 +35,6 @@ from windlass.domain.servicesets.errors import (
 )
 from windlass.domain.servicesets.keys import ObjectKey
 from windlass.domain.servicesets.models import ServiceTemplateChain, ServiceUpgradePaths
-from windlass.domain.versions import VersionRangeError, parse_version
 
 MAX_TEMPLATES: Final = 500
 """Templates in one chain, those that it only leads to included. All routes from a template are at most one for each

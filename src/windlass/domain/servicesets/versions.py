@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windlass.domain.packages.versions import VersionRangeError, parse_version
 from windlass.domain.servicesets.errors import TemplateNotFoundError
 from windlass.domain.servicesets.keys import ObjectKey, service_key
 from windlass.domain.servicesets.models import Service, ServiceState, ServiceTemplate, ServiceWithValues, State
 from windlass.domain.servicesets.snapshot import Templates
-from windlass.domain.versions import VersionRangeError, parse_version
 
 
 def template_version(template: ServiceTemplate) -> str:

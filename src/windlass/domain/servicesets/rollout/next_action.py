@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from windlass.domain.durations import show_duration
 from windlass.domain.servicesets.holds import listed
 from windlass.domain.servicesets.rollout.policy import rounded_down, rounded_up
 from windlass.domain.servicesets.rollout.state import (
@@ -22,6 +21,7 @@ from windlass.domain.servicesets.rollout.state import (
 )
 from windlass.domain.servicesets.rollout.waves import Wave
 from windlass.domain.servicesets.rollout.windows import opening_from
+from windlass.domain.text.durations import show_duration
 
 
 def next_actions(rollout: Rollout, observed: Mapping[str, Observed], now: datetime) -> Decision:

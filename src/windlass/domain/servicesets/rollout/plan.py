@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from windlass.domain.durations import show_duration
 from windlass.domain.servicesets.holds import listed
 from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet
 from windlass.domain.servicesets.rollout.intents import intents
@@ -24,6 +23,7 @@ from windlass.domain.servicesets.rollout.state import Gate
 from windlass.domain.servicesets.rollout.timeline import Calendar, ServicePlan, Wait, finishing, stopped, timeline
 from windlass.domain.servicesets.rollout.waves import Target, Wave, waves
 from windlass.domain.servicesets.rollout.windows import Window
+from windlass.domain.text.durations import show_duration
 
 
 class Outcome(StrEnum):

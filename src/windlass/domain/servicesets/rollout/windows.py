@@ -22,8 +22,8 @@ from croniter import CroniterBadDateError, croniter
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 from pydantic.alias_generators import to_camel
 
-from windlass.domain.durations import parse_duration, show_duration
 from windlass.domain.servicesets.models import LabelSelector
+from windlass.domain.text.durations import parse_duration, show_duration
 
 _YEARS: Final = 8
 """How far ahead openings are looked for: 29 February is at most eight years away."""

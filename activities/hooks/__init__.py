@@ -1,0 +1,1 @@
+"""Steps that ask, run and follow the hooks of packages."""

@@ -1,0 +1,1 @@
+"""Leases, members and the table of shards."""

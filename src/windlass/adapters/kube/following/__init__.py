@@ -1,0 +1,1 @@
+"""Lists and watches that are kept up to date."""

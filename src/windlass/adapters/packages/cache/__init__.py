@@ -1,0 +1,1 @@
+"""The content of packages on this machine, by digest."""

@@ -1,0 +1,1 @@
+"""What a package looks like on disk and in an archive: reading, checking, packing."""

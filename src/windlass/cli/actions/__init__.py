@@ -1,0 +1,1 @@
+"""Manual actions on lifecycles."""

@@ -1,0 +1,1 @@
+"""The demo: packages live a whole life on the embedded stack."""

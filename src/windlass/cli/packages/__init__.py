@@ -1,0 +1,1 @@
+"""Commands that create, list, watch and remove packages, and those for package authors."""

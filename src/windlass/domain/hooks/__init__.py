@@ -1,0 +1,1 @@
+"""Decisions of the hook protocol: configuration, bindings, events, mailboxes, object patches, metrics."""

@@ -1,0 +1,1 @@
+"""What a package says of itself, its versions, and the repositories it comes from."""

@@ -1,0 +1,1 @@
+"""Settings, schemas and values of packages."""

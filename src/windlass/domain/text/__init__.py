@@ -1,0 +1,1 @@
+"""Reading and comparing plain text and JSON data: documents, patterns, numbers, durations."""

@@ -1,0 +1,1 @@
+"""Compares the objects of releases with their manifests when something changes."""

@@ -1,0 +1,1 @@
+"""Watches objects for hooks: informers, mailboxes, and the notifications to lifecycles."""

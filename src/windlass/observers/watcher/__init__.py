@@ -1,0 +1,1 @@
+"""The watcher: watches packages and repositories and signals their workflows."""
