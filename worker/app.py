@@ -18,16 +18,16 @@ from windlass import __version__
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import package_workflow_prefix
 from windlass.observers.border import Border
-from windlass.observers.hooks.service import hook_watches
 from windlass.observers.metrics import Metrics, StepMetrics
 from windlass.observers.quarantine import WORKER, Quarantine
-from windlass.observers.shard import Beside, Shard, services
+from windlass.observers.shard import Shard
 from windlass.runtime.packages import PackageLifecycles
 from windlass.temporal.interceptors import FailureInterceptor, LogContextInterceptor
 from windlass.worker.adapters import Adapters
 from windlass.worker.fence import Fence
 from windlass.worker.registration import WORKFLOWS, activities
 from windlass.worker.sandbox import workflow_runner
+from windlass.worker.services import Beside, hook_watches, services
 from windlass.worker.settings import Settings
 from windlass.worker.shards import Notice
 from windlass.worker.slots import helm_tuner

@@ -24,7 +24,6 @@ from windlass.adapters.targets.pool import TargetPool
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.observers.border import Border
-from windlass.observers.hooks.service import hook_watches
 from windlass.observers.metrics import CacheCollector, Metrics, PackagesCollector, StepMetrics
 from windlass.observers.quarantine import Quarantine
 from windlass.observers.watcher.packages import Watcher
@@ -38,6 +37,7 @@ from windlass.worker.definitions import wait_for_definitions
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
 from windlass.worker.registration import activities
+from windlass.worker.services import hook_watches
 from windlass.worker.settings import DEFAULT_SHARDS, Settings
 from windlass.worker.shards import ShardKeeper
 from windlass.worker.sweep import sweep

@@ -126,8 +126,10 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
 
 def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
     """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
-    others = tuple(one for one in state.quarantine if one.source != message.source)
-    reported = sorted((*others, *([message] if message.parts else [])), key=lambda one: one.source)[:SOURCES_KEPT]
+    reported = [one for one in state.quarantine if one.source != message.source]
+    if message.parts:
+        reported.append(message)
+    reported = sorted(reported, key=lambda one: one.source)[:SOURCES_KEPT]
     state = state.model_copy(update={"quarantine": tuple(reported)})
     parts = [part for one in reported for part in one.parts]
     before = cond.find(state.conditions, cond.Type.QUARANTINED)

@@ -14,24 +14,24 @@ BEHIND = frozenset({"windlass.observers.border"})
 """The border itself."""
 
 SUPERVISED = {
-    "app.run_fenced": "the workers of one shard; awaited, and what ends one ends all of the shard in order",
-    "app._told": "waits for events; ended by their maker",
-    "app._ended": "shuts workers down; awaited",
-    "drift.DriftMonitor.arrived": "begins to read the packages anew, and does nothing itself",
-    "drift.DriftMonitor._plan": "begins a comparison, and does nothing itself",
-    "events.HookWatchService._restore_all": "a group of borders: none of its tasks fails",
-    "main.run": "the parts of the process",
-    "main._persist": "one part of the process: logged and started again whatever ends it",
-    "pools.run_until": "a worker of a pool; awaited",
-    "process.Process._watching": "the watcher; whatever ends it is logged and it starts again (`main._persist`)",
-    "process._beside": "waits for definitions; ended by its maker",
-    "process._limited": "waits for the stop; ended by its maker",
-    "quarantine.Quarantine._review": "begins to tell a lifecycle, and does nothing itself",
-    "quarantine.Quarantine._tell": "tells a lifecycle; catches everything and tries again",
-    "shards.ShardKeeper.run": "follows members and table; awaited, and what ends one ends the keeper",
-    "shards.ShardKeeper._begin": "one shard; awaited by the keeper",
-    "signals.SignalQueue.run": "senders of the watcher; each catches what is of one package",
-    "waiting.explained": "writes a line into the log",
+    "worker.app.run_fenced": "the workers of one shard; awaited, and what ends one ends all of the shard in order",
+    "worker.app._told": "waits for events; ended by their maker",
+    "worker.app._ended": "shuts workers down; awaited",
+    "observers.drift.monitor.DriftMonitor.arrived": "begins to read the packages anew, and does nothing itself",
+    "observers.drift.monitor.DriftMonitor._plan": "begins a comparison, and does nothing itself",
+    "observers.hooks.service.HookWatchService._restore_all": "a group of borders: none of its tasks fails",
+    "worker.main.run": "the parts of the process",
+    "worker.main._persist": "one part of the process: logged and started again whatever ends it",
+    "worker.pools.run_until": "a worker of a pool; awaited",
+    "worker.process.Process._watching": "the watcher; whatever ends it is logged and it starts again (`main._persist`)",
+    "worker.process._beside": "waits for definitions; ended by its maker",
+    "worker.process._limited": "waits for the stop; ended by its maker",
+    "observers.quarantine.Quarantine._review": "begins to tell a lifecycle, and does nothing itself",
+    "observers.quarantine.Quarantine._tell": "tells a lifecycle; catches everything and tries again",
+    "worker.shards.ShardKeeper.run": "follows members and table; awaited, and what ends one ends the keeper",
+    "worker.shards.ShardKeeper._begin": "one shard; awaited by the keeper",
+    "observers.watcher.signals.SignalQueue.run": "senders of the watcher; each catches what is of one package",
+    "worker.waiting.explained": "writes a line into the log",
 }
 """Where else something is begun, and what supervises it."""
 
@@ -58,14 +58,14 @@ def owner(module: str, function: str) -> str:
     """Return the name under which a place stands in the list: nested functions count as the one they are in."""
     parts = function.split(".")
     method = parts[0].lstrip("_")[:1].isupper()
-    return ".".join((module.rpartition(".")[2], *parts[: 2 if method else 1]))
+    return ".".join((module.removeprefix("windlass."), *parts[: 2 if method else 1]))
 
 
 def places() -> dict[str, list[int]]:
     """Return every place in worker code, but for the border, that begins something, with its lines."""
     found: dict[str, list[int]] = {}
     for name, path in modules().items():
-        if name.startswith("windlass.worker.") and name not in BEHIND:
+        if name.startswith(("windlass.worker.", "windlass.observers.")) and name not in BEHIND:
             for function, line in begun(parsed(path)):
                 found.setdefault(owner(name, function), []).append(line)
     return found
@@ -85,4 +85,4 @@ def test_the_list_names_only_what_is_there() -> None:
 
 def test_a_task_that_is_made_in_passing_is_found() -> None:
     tree = ast.parse("class A:\n    def b(self):\n        async def c():\n            asyncio.create_task(d())\n")
-    assert [owner("windlass.worker.x", function) for function, _ in begun(tree)] == ["x.A.b"]
+    assert [owner("windlass.worker.x", function) for function, _ in begun(tree)] == ["worker.x.A.b"]

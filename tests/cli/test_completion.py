@@ -12,7 +12,8 @@ import pytest
 
 from windlass.cli import completion
 from windlass.cli.completion import SCRIPTS, Shell, answer, candidates
-from windlass.cli.main import COMMANDS, run
+from windlass.cli.main import run
+from windlass.cli.registry import COMMANDS
 
 
 def offered(*words: str) -> list[str]:

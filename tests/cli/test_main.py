@@ -13,7 +13,8 @@ from typing import Final, NoReturn
 import pytest
 
 from windlass import __version__
-from windlass.cli.main import COMMANDS, DEBUG, run
+from windlass.cli.main import DEBUG, run
+from windlass.cli.registry import COMMANDS
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
 HEAVY: Final = {"temporalio", "kubernetes", "pydantic", "typer", "rich", "yaml", "structlog", "aiohttp", "asyncio"}

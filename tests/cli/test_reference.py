@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from windlass.cli.examples import EXAMPLES
-from windlass.cli.main import COMMANDS, load
 from windlass.cli.reference import page
+from windlass.cli.registry import COMMANDS, load
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "cli.md"
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from support.waiting import eventually_sync
-from windlass.devstack import build, go, paths
-from windlass.devstack.catalog import CONTROL_PLANE, TOOLS
+from windlass.devstack import paths
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Source, cached_path
 from windlass.devstack.process import started_ticks
+from windlass.devstack.programs import build, go
+from windlass.devstack.programs.catalog import CONTROL_PLANE, TOOLS
+from windlass.devstack.programs.locate import Source, cached_path
 
 # Stands in for Go: notes its arguments and environment, and writes every program into the folder after -o.
 FAKE_GO = """#!/bin/sh

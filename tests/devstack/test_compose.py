@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from windlass.cli.context import METRICS_ADDRESS
-from windlass.cli.main import GROUPS
+from windlass.cli.registry import GROUPS
 from windlass.devstack import parts
 from windlass.temporal.search_attributes import as_flags
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from windlass.devstack import doctor
-from windlass.devstack.catalog import TOOLS
 from windlass.devstack.doctor import Finding, Level, examine
-from windlass.devstack.locate import cached_path
+from windlass.devstack.programs.catalog import TOOLS
+from windlass.devstack.programs.locate import cached_path
 from windlass.devstack.state import PartPhase, PartState, Phase, StackState, acquire
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from windlass.devstack import go, paths
-from windlass.devstack.catalog import MODULES, TOOLS, Tool, parse_version
+from windlass.devstack import paths
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Source, cached_path, locate
+from windlass.devstack.programs import go
+from windlass.devstack.programs.catalog import MODULES, TOOLS, Tool, parse_version
+from windlass.devstack.programs.locate import Source, cached_path, locate
 
 KUBECTL = TOOLS["kubectl"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from windlass.devstack import clusters, credentials, nats, parts, paths, ports
-from windlass.devstack.catalog import TOOLS
 from windlass.devstack.control_plane import ControlPlane
 from windlass.devstack.plan import PORTS, Plan
+from windlass.devstack.programs.catalog import TOOLS
 from windlass.temporal.codec_token import token_at
 
 

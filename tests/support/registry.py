@@ -16,8 +16,8 @@ import yaml
 from support.tls import Identity, identity
 from support.token_service import ISSUER, SERVICE, TokenService, token_service
 from support.waiting import eventually_sync
-from windlass.devstack.build import ensure_tools
-from windlass.devstack.catalog import TOOLS
+from windlass.devstack.programs.build import ensure_tools
+from windlass.devstack.programs.catalog import TOOLS
 from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access, Repository
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
 
 import typer
 
-from windlass.cli.main import COMMANDS, load
+from windlass.cli.registry import COMMANDS, load
 
 SECONDS: Final = 3.0
 """How long a cluster may take to name its packages: nobody waits longer for a TAB."""

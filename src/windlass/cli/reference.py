@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, Final
 
-from windlass.cli.main import GROUPS, help_text, load
+from windlass.cli.registry import GROUPS, help_text, load
 
 WIDTH: Final = 100
 """Columns of the help texts in the page."""

@@ -6,9 +6,9 @@ import os
 import sys
 import time
 
-from windlass.devstack.build import ensure_tools
-from windlass.devstack.catalog import TOOLS
 from windlass.devstack.errors import StackError
+from windlass.devstack.programs.build import ensure_tools
+from windlass.devstack.programs.catalog import TOOLS
 
 
 def main() -> int:

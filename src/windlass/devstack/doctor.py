@@ -13,10 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from windlass.devstack import go, paths
-from windlass.devstack.catalog import MODULES, TOOLS
+from windlass.devstack import paths
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Location, locate
+from windlass.devstack.programs import go
+from windlass.devstack.programs.catalog import MODULES, TOOLS
+from windlass.devstack.programs.locate import Location, locate
 from windlass.devstack.state import PartPhase, Phase, StackState, is_running
 
 _GIB: Final = 1024**3

@@ -14,7 +14,7 @@ class Part:
 
     Attributes:
         name: shown to people, names the log.
-        tool: the program, see `windlass.devstack.catalog`; or `windlass` itself.
+        tool: the program, see `windlass.devstack.programs.catalog`; or `windlass` itself.
         argv: command line.
         env: variables that are added to its environment.
         needs: parts that must be ready before this one is started.

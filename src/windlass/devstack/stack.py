@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from windlass.devstack import clusters, credentials, nats, paths, ports, supervisor
-from windlass.devstack.build import Report, ensure_tools
-from windlass.devstack.catalog import TOOLS, Tool
 from windlass.devstack.clusters import Cluster
 from windlass.devstack.credentials import Credentials
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Found
 from windlass.devstack.plan import PORTS, Plan
 from windlass.devstack.process import started_ticks, tail
+from windlass.devstack.programs.build import Report, ensure_tools
+from windlass.devstack.programs.catalog import TOOLS, Tool
+from windlass.devstack.programs.locate import Found
 from windlass.devstack.state import PartPhase, PartState, Phase, StackState, is_running
 from windlass.temporal.codec_token import token_at
 from windlass.temporal.digest_key import DigestKey

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from temporalio.client import Client
-
 from windlass.domain.ids import PackageKey, helm_queue, shard_of, task_queue
-from windlass.observers.border import Border
-from windlass.observers.drift.monitor import DriftService
-from windlass.observers.quarantine import Quarantine
-from windlass.runtime.packages import PackageLifecycles
-from windlass.worker.adapters import Adapters
-from windlass.worker.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +38,6 @@ class Shard:
         return key.installation == self.installation and shard_of(key, self.count) == self.number
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beside:
-    """What keeps the packages of one process apart.
-
-    Attributes:
-        border: runs whatever a service does for one package.
-        quarantine: is told of conditions `Quarantined` by whoever sees the objects' status (`Quarantine.observed`).
-    """
-
-    border: Border
-    quarantine: Quarantine
-
-
 class ShardService(Protocol):
     """Something that lives as long as this process serves a shard; one object for all shards of the process."""
 
@@ -71,18 +49,3 @@ class ShardService(Protocol):
         behind the border (`windlass.observers.border`): nothing of it ends the body.
         """
         ...
-
-
-def services(adapters: Adapters, client: Client, settings: Settings, beside: Beside) -> Sequence[ShardService]:
-    """Make the services of this process."""
-    # It tells lifecycles that run, and starts none: the number of shards does not matter.
-    lifecycles = PackageLifecycles(client, installation=settings.installation)
-    drift = DriftService(
-        kube=adapters.drift,
-        targets=adapters.targets,
-        helm=adapters.helm,
-        lifecycles=lifecycles,
-        border=beside.border,
-        quarantine=beside.quarantine,
-    )
-    return (drift,)

@@ -13,8 +13,8 @@ from typing import Any
 from adapters.helm.scenes import write_chart
 
 from windlass.devstack import paths
-from windlass.devstack.catalog import TOOLS
-from windlass.devstack.locate import locate
+from windlass.devstack.programs.catalog import TOOLS
+from windlass.devstack.programs.locate import locate
 from windlass.domain.text.documents import parse_json_stream, parse_manifest
 
 TABLE: list[dict[str, Any]] = json.loads((Path(__file__).parents[2] / "domain/text/yaml_table.json").read_text())

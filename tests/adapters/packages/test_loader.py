@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from support.packages import entry, package_yaml, write_tgz, write_tree
-from windlass.adapters.packages.format.loader import MAX_FILE, load
+from windlass.adapters.packages.format.files import MAX_FILE
+from windlass.adapters.packages.format.loader import load
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import Kind
 

@@ -14,8 +14,8 @@ from support.registry import RunningRegistry
 from support.tls import identity
 from windlass.adapters.packages.cache.store import PackageStore
 from windlass.adapters.packages.sources.push import Pushed, push
-from windlass.devstack.build import ensure_tools
-from windlass.devstack.catalog import TOOLS
+from windlass.devstack.programs.build import ensure_tools
+from windlass.devstack.programs.catalog import TOOLS
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.packages.model import Artifact, Source
 from windlass.domain.packages.registry_login import Login

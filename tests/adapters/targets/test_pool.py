@@ -17,8 +17,9 @@ import yaml
 
 from support.targets import at_home
 from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.kube.kubeconfig import read
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
-from windlass.adapters.targets.kubeconfig import Allowed
+from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
 from windlass.adapters.targets.pool import IDLE_SECONDS, TargetPool
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError
@@ -250,9 +251,6 @@ async def test_a_server_on_this_machine_is_refused_unless_a_setting_allows_it(
 
 def _inline(stack: Stack, *, server: str = "", token: str = "") -> str:
     """Return the stack's kubeconfig with inline credentials, as somebody would store it."""
-    from windlass.adapters.kube.kubeconfig import read
-    from windlass.adapters.targets.kubeconfig import render, with_token
-
     access = read(stack.kubeconfig)
     if token:
         access = with_token(access, token)

@@ -1,7 +1,7 @@
 """What a YAML scalar means to Helm and Kubernetes.
 
 Both read YAML with ``sigs.k8s.io/yaml`` (Helm 4.2, Kubernetes 1.36): YAML 1.1 without base 60 and dates, turned into
-JSON. ``tests/domain/text/yaml_table.json`` holds what they make of each form, and a test compares it with both programs.
+JSON. ``tests/domain/text/yaml_table.json`` holds what they make of each form; a test compares it with both programs.
 What comes out is what ``json.loads`` would return for the JSON that they produce.
 """
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import structlog
-from temporalio.client import Client
 
 from windlass.contracts.lifecycle import HookEvents
 from windlass.contracts.record import BindingRecord, WatchedRecord
@@ -29,8 +28,6 @@ from windlass.ports.records import Records
 from windlass.ports.targets import Role, Targets
 from windlass.ports.watches import BeginAhead
 from windlass.runtime.packages import PackageLifecycles
-from windlass.worker.adapters import Adapters
-from windlass.worker.settings import Settings
 
 RESTORING: Final = 8
 """Packages whose watches are opened at a time after a start."""
@@ -263,15 +260,3 @@ class HookWatchService:
         await self._bell.silence(key)
         if opened is not None:
             await opened.close()
-
-
-def hook_watches(adapters: Adapters, client: Client, settings: Settings, border: Border) -> HookWatchService:
-    """Make the watches of this process."""
-    lifecycles = PackageLifecycles(client, installation=settings.installation)  # signals go by id
-    return HookWatchService(
-        targets=adapters.targets,
-        jq=adapters.jq,
-        records=adapters.records,
-        bell=Bell(lifecycles, border),
-        border=border,
-    )

@@ -12,6 +12,7 @@ from windlass.contracts.objects import PackageObject
 from windlass.domain.ids import PackageKey, package_workflow_id
 from windlass.domain.lifecycle.conditions import Type
 from windlass.domain.target import Account
+from windlass.domain.text.documents import is_list, is_object
 from windlass.ports.kube import Object, ObjectRef
 
 CONTENT_BYTES: Final = 32 << 20
@@ -27,20 +28,18 @@ def slim(obj: Object) -> Object:
     """
     metadata, spec, status = obj.get("metadata"), obj.get("spec"), obj.get("status")
     slimmed = dict(obj)
-    if isinstance(metadata, dict):
-        kept = {name: value for name, value in cast("Object", metadata).items() if name != "managedFields"}
-        if isinstance(annotations := kept.get("annotations"), dict):
-            texts = cast("dict[str, Any]", annotations)
-            kept["annotations"] = {name: text for name, text in texts.items() if name not in IGNORED_ANNOTATIONS}
+    if is_object(metadata):
+        kept = {name: value for name, value in metadata.items() if name != "managedFields"}
+        if is_object(annotations := kept.get("annotations")):
+            kept["annotations"] = {name: text for name, text in annotations.items() if name not in IGNORED_ANNOTATIONS}
         slimmed["metadata"] = kept
-    if isinstance(spec, dict):
-        slimmed["spec"] = {name: value for name, value in cast("Object", spec).items() if name != "settings"}
-    if isinstance(status, dict):
-        slimmed["status"] = {name: status[name] for name in ("phase", "conditions", "seen") if name in status}
-        if isinstance(conditions := slimmed["status"].get("conditions"), list):
-            entries = cast("list[Any]", conditions)
-            ready = [one for one in entries if not isinstance(one, dict) or one.get("type") == Type.READY]
-            slimmed["status"]["conditions"] = ready
+    if is_object(spec):
+        slimmed["spec"] = {name: value for name, value in spec.items() if name != "settings"}
+    if is_object(status):
+        kept = {name: status[name] for name in ("phase", "conditions", "seen") if name in status}
+        if is_list(conditions := kept.get("conditions")):
+            kept["conditions"] = [one for one in conditions if not is_object(one) or one.get("type") == Type.READY]
+        slimmed["status"] = kept
     return slimmed
 
 

@@ -17,11 +17,12 @@ from windlass.adapters.packages.cache.deployed import Deployed
 from windlass.adapters.packages.format import loader
 from windlass.adapters.packages.format.digest import digest_of
 from windlass.adapters.packages.format.entries import UNBOUNDED, Limits
-from windlass.adapters.packages.format.loader import CHART
+from windlass.adapters.packages.format.files import CHART, FileError, read_yaml
 from windlass.adapters.packages.format.plain_chart import is_plain_chart
 from windlass.adapters.packages.sources import file as source_file
 from windlass.adapters.packages.sources.indexes import Indexes
-from windlass.adapters.packages.sources.source import Found, PackageSource, opened
+from windlass.adapters.packages.sources.opening import opened
+from windlass.adapters.packages.sources.source import Found, PackageSource
 from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import is_dns_label
@@ -257,8 +258,8 @@ def _check_identity(root: Path, source: Source) -> None:
     """See that the package is what its place in the repository says; whatever else is wrong, `load` tells."""
     try:
         file = CHART if is_plain_chart(root) else loader.definition_file(root)
-        document = loader.read_yaml(root, file)
-    except (FileNotFoundError, loader.FileError):
+        document = read_yaml(root, file)
+    except (FileNotFoundError, FileError):
         return
     if not isinstance(document, dict):
         return

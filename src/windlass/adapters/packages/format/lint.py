@@ -9,6 +9,7 @@ from typing import Final
 
 from windlass.adapters.packages.format import loader
 from windlass.adapters.packages.format.digest import files_of
+from windlass.adapters.packages.format.files import CHART, STATIC_VALUES, FileError, read_mapping
 from windlass.adapters.packages.format.helm_hooks import has_helm_hooks
 from windlass.domain.errors import PermanentError
 from windlass.domain.packages.definition import LEGACY_FILE, UNVERSIONED, DefinitionError, read_definition
@@ -46,7 +47,7 @@ def lint(root: Path) -> list[Problem]:
     problems += [*_chart(root), *_hooks(root), *_enabled_script(root)]
     try:
         loader.read_conversions(root)
-    except loader.FileError as error:
+    except FileError as error:
         problems.append(_problem_of(error))
     try:
         has_helm_hooks(root)
@@ -60,11 +61,11 @@ def lint(root: Path) -> list[Problem]:
     problems += found
     if not wrong:  # the values schema extends the settings schema: its faults would be told twice
         problems += _schema(root, VALUES_SCHEMA, values, settings)
-    found, static = _read(root, loader.STATIC_VALUES)
+    found, static = _read(root, STATIC_VALUES)
     problems += found
     try:
         loader.read_images(root)
-    except loader.FileError as error:
+    except FileError as error:
         problems.append(_problem_of(error))
     if definition is not None:
         problems += _place(root, definition)
@@ -77,7 +78,7 @@ def lint(root: Path) -> list[Problem]:
 def _definition(root: Path) -> tuple[Definition | None, list[Problem]]:
     try:
         return read_definition(loader.read_definition_file(root), loader.definition_file(root)), []
-    except loader.FileError as error:
+    except FileError as error:
         return None, [_problem_of(error)]
     except DefinitionError as error:
         path = error.field.replace("[", ".").replace("]", "").split(".") if error.field else []
@@ -87,24 +88,24 @@ def _definition(root: Path) -> tuple[Definition | None, list[Problem]]:
 
 def _read(root: Path, name: str) -> tuple[list[Problem], Values | None]:
     try:
-        return [], loader.read_mapping(root, name)
-    except loader.FileError as error:
+        return [], read_mapping(root, name)
+    except FileError as error:
         return [_problem_of(error)], None
 
 
-def _problem_of(error: loader.FileError) -> Problem:
+def _problem_of(error: FileError) -> Problem:
     return Problem(file=error.file, line=error.line, message=error.problem, hint=error.hint)
 
 
 def _chart(root: Path) -> Iterator[Problem]:
-    found, chart = _read(root, loader.CHART)
+    found, chart = _read(root, CHART)
     yield from found
     for field in _CHART_FIELDS if chart is not None else ():
         value = (chart or {}).get(field)
         if not isinstance(value, str) or not value:
             yield Problem(
-                file=loader.CHART,
-                line=_line(root, loader.CHART, [field]),
+                file=CHART,
+                line=_line(root, CHART, [field]),
                 message=f"{field}: must be text",
                 hint="Helm needs apiVersion, name and version; put quotes around what looks like a number",
             )
@@ -164,8 +165,8 @@ def _own_key(root: Path, definition: Definition, values: Values) -> Iterator[Pro
     ignored = sorted(name for name in values if name != key)
     if isinstance(values.get(key), dict) and ignored:
         yield Problem(
-            file=loader.STATIC_VALUES,
-            line=_line(root, loader.STATIC_VALUES, [ignored[0]]),
+            file=STATIC_VALUES,
+            line=_line(root, STATIC_VALUES, [ignored[0]]),
             message=f"{', '.join(ignored)}: ignored, since {key} is the package's own key and counts alone",
             hint=f"move everything below {key}, or take {key} away",
         )
@@ -181,8 +182,8 @@ def _values(root: Path, definition: Definition, settings: Values | None, values:
     for violation in validate(base_values(package, schemas, {}), schemas.values, root="values"):
         path = violation.path.split(".")[1:]
         yield Problem(
-            file=loader.STATIC_VALUES,
-            line=_line(root, loader.STATIC_VALUES, path),
+            file=STATIC_VALUES,
+            line=_line(root, STATIC_VALUES, path),
             message=f"{violation} (with defaults, against {VALUES_SCHEMA})",
             hint=f"mend the static values, the defaults, or {VALUES_SCHEMA}",
         )

@@ -9,7 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, cast
 
-from windlass.adapters.packages.format import loader
+from windlass.adapters.packages.format.files import (
+    CHART,
+    STATIC_VALUES,
+    FileError,
+    read_chart_schema,
+    read_mapping,
+    read_yaml,
+)
 from windlass.adapters.packages.format.helm_hooks import has_helm_hooks
 from windlass.domain.packages.definition import FILE, LEGACY_FILE
 from windlass.domain.packages.model import Definition, Package, Values
@@ -21,7 +28,7 @@ _ANYTHING: Final[Values] = {"type": "object", "additionalProperties": True}
 
 def is_plain_chart(root: Path) -> bool:
     """Say whether a folder is a chart that says nothing to Windlass."""
-    return (root / loader.CHART).is_file() and not any((root / name).exists() for name in (FILE, LEGACY_FILE))
+    return (root / CHART).is_file() and not any((root / name).exists() for name in (FILE, LEGACY_FILE))
 
 
 def read_plain_chart(root: Path) -> Package:
@@ -32,25 +39,25 @@ def read_plain_chart(root: Path) -> Package:
         OSError: a file cannot be read.
     """
     return Package(
-        definition=_definition(loader.read_yaml(root, loader.CHART)),
-        static_values=loader.read_mapping(root, loader.STATIC_VALUES) or {},
+        definition=_definition(read_yaml(root, CHART)),
+        static_values=read_mapping(root, STATIC_VALUES) or {},
         settings_schema=_ANYTHING,
-        chart_schema=loader.read_chart_schema(root),
+        chart_schema=read_chart_schema(root),
         chart_has_hooks=has_helm_hooks(root),
     )
 
 
 def _definition(document: Any) -> Definition:
     if not is_object(document):
-        raise loader.FileError(loader.CHART, "holds no mapping", "write name and version")
+        raise FileError(CHART, "holds no mapping", "write name and version")
     name, version = document.get("name"), document.get("version")
     if not isinstance(name, str) or not name:
-        raise loader.FileError(loader.CHART, "name: is missing", "name the chart")
+        raise FileError(CHART, "name: is missing", "name the chart")
     exact = canonical(version) if isinstance(version, str) else None
     if exact is None:
-        raise loader.FileError(loader.CHART, "version: is no semantic version", "write one, such as 1.4.2, in quotes")
+        raise FileError(CHART, "version: is no semantic version", "write one, such as 1.4.2, in quotes")
     if document.get("type") == "library":
-        raise loader.FileError(loader.CHART, "type: a library chart cannot be installed", "name an application chart")
+        raise FileError(CHART, "type: a library chart cannot be installed", "name an application chart")
     description = document.get("description")
     return Definition(
         name=name,

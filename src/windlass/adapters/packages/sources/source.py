@@ -1,22 +1,15 @@
-"""What a repository of any kind can do, and which kind an object names."""
+"""What a repository of any kind can do, and what all kinds have in common."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
-from windlass.adapters.packages.format.entries import Limits
-from windlass.adapters.packages.sources.transport import FetchLimits, connected
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.text.documents import is_object
 from windlass.ports.packages import Offer, Repository
-
-if TYPE_CHECKING:
-    from windlass.adapters.packages.sources.indexes import Indexes
 
 _HUB: Final = frozenset({"docker.io", "index.docker.io"})
 """Names of Docker's own registry, which answers under another one."""
@@ -64,41 +57,6 @@ class PackageSource(Protocol):
     async def scan(self, used: Sequence[str]) -> Sequence[Offer]:
         """Say what there is; see `ports.Packages.scan`."""
         ...
-
-
-@asynccontextmanager
-async def opened(
-    repository: Repository, limits: Limits, fetch: FetchLimits, indexes: Indexes
-) -> AsyncGenerator[PackageSource]:
-    """Yield the source that an object of kind PackageRepository names; ``indexes`` of Helm repositories are shared.
-
-    Raises:
-        PermanentError: DOWNLOAD_FAILED, its spec is wrong.
-    """
-    from windlass.adapters.packages.sources import file as source_file  # noqa: PLC0415 - they import this module
-    from windlass.adapters.packages.sources import helm as source_helm  # noqa: PLC0415 - they import this module
-    from windlass.adapters.packages.sources import http as source_http  # noqa: PLC0415 - they import this module
-    from windlass.adapters.packages.sources import oci as source_oci  # noqa: PLC0415 - they import this module
-
-    kind = repository.spec.get("kind")
-    if repository.spec.get("verify") and kind != "oci":
-        refuse_spec(repository, "spec.verify is for kind oci only")
-    if kind == "file":
-        yield source_file.FileSource(repository)
-        return
-    makers = {"oci": source_oci.make, "helm": partial(source_helm.make, indexes=indexes), "http": source_http.make}
-    maker = makers.get(str(kind))
-    if maker is None:
-        refuse_spec(repository, f"spec.kind {kind!r} is not served; write one of file, helm, http, oci")
-    remote = remote_of(repository)
-    async with connected(
-        where=f"repository {repository.name}",
-        origin=remote.web,
-        access=repository.access,
-        insecure=remote.insecure,
-        limits=fetch,
-    ) as transport:
-        yield maker(repository, transport, remote, limits)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from windlass.devstack import paths
-from windlass.devstack.catalog import Version
 from windlass.devstack.errors import StackError
+from windlass.devstack.programs.catalog import Version
 
 LOWEST: Final[Version] = (1, 26)
 """As the `go.mod` files below `windlass.tools` require."""

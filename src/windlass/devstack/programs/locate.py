@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from windlass.devstack.catalog import Tool, parse_version
 from windlass.devstack.errors import StackError
+from windlass.devstack.programs.catalog import Tool, parse_version
 
 _VERSION_TIMEOUT: Final = 10.0  # seconds for a program to print its version
 

@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from windlass.devstack import go, paths
-from windlass.devstack.catalog import MODULES, Module, Tool
+from windlass.devstack import paths
 from windlass.devstack.errors import StackError
-from windlass.devstack.locate import Found, cached_path, locate
 from windlass.devstack.process import tail
+from windlass.devstack.programs import go
+from windlass.devstack.programs.catalog import MODULES, Module, Tool
+from windlass.devstack.programs.locate import Found, cached_path, locate
 
 type Report = Callable[[str], None]
 
