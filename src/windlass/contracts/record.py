@@ -140,7 +140,13 @@ class PackageRecord(WireModel):
         """
         if self.artifact == artifact:
             return self
-        update = {"artifact": artifact, "patches": (), "config_patches": (), "watched": None, "faults": {}}
+        update: dict[str, Any] = {
+            "artifact": artifact,
+            "patches": (),
+            "config_patches": (),
+            "watched": None,
+            "faults": {},
+        }
         return self.model_copy(update=update)
 
     def revision(self, mark: str) -> RevisionRecord | None:

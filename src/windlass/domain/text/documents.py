@@ -11,9 +11,9 @@ is refused. What Helm renders, stores or reads itself is read as Helm does: the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard, cast
 
 from windlass.domain.text.document_limits import (
     ANSWER,
@@ -141,7 +141,8 @@ def parse_answer(text: str | bytes, limits: Limits = ANSWER) -> Any:
     for _ in range(limits.depth - 1):
         rows = [one for row in rows for one in _members(row)]
     for row in rows:
-        for place, one in list(row.items() if is_object(row) else enumerate(row)):
+        places: list[tuple[Any, Any]] = list(row.items() if is_object(row) else enumerate(cast("list[Any]", row)))
+        for place, one in places:
             if isinstance(one, dict | list):
                 row[place] = TOO_DEEP
     return document
@@ -149,8 +150,10 @@ def parse_answer(text: str | bytes, limits: Limits = ANSWER) -> Any:
 
 def _members(value: Any) -> Iterator[Any]:
     """Yield the collections in a collection."""
-    inside = value.values() if is_object(value) else value
-    return (one for one in inside if isinstance(one, dict | list))
+    inside: Iterable[Any] = value.values() if is_object(value) else value
+    for one in inside:
+        if isinstance(one, dict | list):
+            yield cast("Any", one)
 
 
 def parse_helm(text: str | bytes, limits: Limits = DOCUMENT, *, typed: bool = True, wanted: Wanted = ()) -> Any:

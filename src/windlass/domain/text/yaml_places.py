@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 from yaml.error import YAMLError
 from yaml.events import (
     AliasEvent,
@@ -46,7 +46,7 @@ def line_of(text: str | bytes, path: Sequence[str]) -> int:
     try:
         text = decode_text(text, DOCUMENT)
         check_directives(text)
-        parser: Any = CParser(text)
+        parser = CParser(text)
         try:
             return _search(parser, path)
         finally:
@@ -55,12 +55,12 @@ def line_of(text: str | bytes, path: Sequence[str]) -> int:
         return 0
 
 
-def _search(parser: Any, path: Sequence[str]) -> int:
+def _search(parser: CParser, path: Sequence[str]) -> int:
     levels: list[_Level] = []
     best = found = 0
     while True:
         event = parser.get_event()
-        kind = type(event)
+        kind: type[object] = type(event)
         if kind in (StreamEndEvent, DocumentEndEvent):
             return found
         if kind in (MappingEndEvent, SequenceEndEvent):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from yaml.cyaml import CParser
+from yaml._yaml import CParser
 from yaml.error import MarkedYAMLError
 from yaml.events import (
     AliasEvent,
@@ -118,7 +118,7 @@ class _Reader:
     documents: list[Any] = field(default_factory=list[Any])
 
     def run(self) -> list[Any]:
-        parser: Any = CParser(self.text)
+        parser = CParser(self.text)
         event: Event | None = None
         try:
             while True:
