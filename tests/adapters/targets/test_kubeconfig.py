@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windlass.adapters.kube import kubeconfig as trusted
 from windlass.adapters.targets.guard import GuardedResolver, LocalAddressError
-from windlass.adapters.targets.kubeconfig import MAX_BYTES, Allowed, is_local, read_foreign, render
+from windlass.adapters.targets.kubeconfig import LIMITS, Allowed, is_local, read_foreign, render
 from windlass.domain.errors import PermanentError, Reason
 
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
@@ -41,6 +41,11 @@ def test_inline_credentials_and_an_https_server_are_taken() -> None:
     assert certificate.key_pem.startswith("-----BEGIN")
 
 
+BOMB = b"a0: &a0 [x, x]\n" + b"".join(
+    b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 8)
+)
+"""Seven aliases that stand for twenty million texts."""
+
 ATTACKS: dict[str, bytes] = {
     "exec": written(user={"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh"}}),
     "auth-provider": written(user={**USER, "auth-provider": {"name": "oidc"}}),
@@ -68,9 +73,10 @@ ATTACKS: dict[str, bytes] = {
     "contexts": written(contexts=[]),
     "users": written(users="none"),
     "token: must be one line": written(user={"token": "a\nb"}),
-    "is not YAML": b"\x00\x01",
-    "YAML anchors": b"a: &a [x]\nb: *a\n",
-    "at most": b"#" * (MAX_BYTES + 1),
+    "cannot be read": b"\x00\x01",
+    "cannot be read from": BOMB,
+    "cannot be read from line 1": b"[" * 1000,
+    "at most": b"#" * (LIMITS.size + 1),
 }
 
 

@@ -19,9 +19,11 @@ import yaml
 
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.text.document_limits import Limits
+from windlass.domain.text.documents import DocumentError, parse_document
 
-MAX_BYTES: Final = 64 * 1024
-"""Bytes of a kubeconfig; one with several certificates has about 10 KiB."""
+LIMITS: Final = Limits(size=64 * 1024, nodes=10_000, depth=20)
+"""Of a kubeconfig; one with several certificates has about 10 KiB."""
 
 _CONTEXT: Final = "target"
 _TOP: Final = frozenset({"apiVersion", "kind", "current-context", "clusters", "contexts", "users", "preferences"})
@@ -71,7 +73,7 @@ def read_foreign(text: bytes, where: str, allowed: Allowed) -> ApiAccess:
     """Read a kubeconfig from a Secret.
 
     Args:
-        text: as stored; at most `MAX_BYTES`.
+        text: as stored; at most `LIMITS`.
         where: names Secret and key, for messages.
         allowed: what the installation allows.
 
@@ -164,16 +166,13 @@ class _Reader:
         self._where = where
 
     def document(self, text: bytes) -> Mapping[str, Any]:
-        if len(text) > MAX_BYTES:
-            raise self._invalid(f"has {len(text)} bytes; at most {MAX_BYTES} are read")
+        if len(text) > LIMITS.size:
+            raise self._invalid(f"has {len(text)} bytes; at most {LIMITS.size} are read")
         try:
-            decoded = text.decode()
-            if any(event.anchor for event in yaml.parse(decoded) if isinstance(event, yaml.NodeEvent)):
-                raise self._invalid("has YAML anchors, which are not read")
-            loaded: Any = yaml.safe_load(decoded)
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError):
-            # The parser's text quotes what it read, which may be a key.
-            raise self._invalid("is not YAML") from None
+            loaded = parse_document(text, LIMITS)
+        except DocumentError as error:
+            # Neither its message nor the key that it names: a key may be a secret that is badly indented.
+            raise self._invalid(f"cannot be read from line {error.line} on") from None
         return self._mapping(loaded, "it")
 
     def only(self, node: Mapping[str, Any], known: frozenset[str], prefix: str) -> None:
