@@ -109,7 +109,7 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
         awaited = await client("readiness", rates.readiness)
         watched = await client("drift", rates.drift)
         targets = await stack.enter_async_context(
-            TargetPool(tokens, settings.data_dir / "targets" / "worker", allowed=settings.kubeconfigs)
+            TargetPool(tokens, settings.data_dir / "targets" / role, allowed=settings.kubeconfigs)
         )
         helm = await stack.enter_async_context(
             HelmClient(

@@ -11,6 +11,7 @@ from windlass.observers.border import Border
 from windlass.observers.drift.monitor import DriftService
 from windlass.observers.hooks.service import Bell, HookWatchService
 from windlass.observers.quarantine import Quarantine
+from windlass.observers.records import RecordSweep
 from windlass.observers.shard import ShardService
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.adapters import Adapters
@@ -42,7 +43,8 @@ def services(adapters: Adapters, client: Client, settings: Settings, beside: Bes
         border=beside.border,
         quarantine=beside.quarantine,
     )
-    return (drift,)
+    records = RecordSweep(kube=adapters.kube, records=adapters.records, lifecycles=lifecycles, border=beside.border)
+    return drift, records
 
 
 def hook_watches(adapters: Adapters, client: Client, settings: Settings, border: Border) -> HookWatchService:

@@ -24,7 +24,7 @@ async def main(order: dict[str, Any]) -> None:
             ),
             name=order["name"],
         ),
-        owner="tests",
+        owner="Application tests/web",
         chart=Path(order["chart"]),
         chart_has_hooks=order["has_hooks"],
         values={"value": "doomed"},

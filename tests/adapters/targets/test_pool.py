@@ -6,7 +6,7 @@ import asyncio
 import base64
 import stat
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,9 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from support.rights import package
 from support.targets import at_home
+from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import read
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
@@ -23,8 +25,8 @@ from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
 from windlass.adapters.targets.pool import IDLE_SECONDS, TargetPool
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.target import Account, Kubeconfig, Target
-from windlass.ports.kube import ObjectRef
+from windlass.domain.target import APPLICATION_ACCOUNT, Account, Kubeconfig, Target
+from windlass.ports.kube import Object, ObjectRef
 from windlass.ports.targets import Role
 
 pytestmark = pytest.mark.stack
@@ -40,7 +42,11 @@ class Clock:
         return self.now
 
 
-type Pools = Callable[..., object]
+def package_account(namespace: str) -> Object:
+    """The account that Windlass makes, which policies admit where there are Applications."""
+    labels = {"windlass.dev/identity": "package"}
+    metadata = {"name": APPLICATION_ACCOUNT, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 @pytest.fixture
@@ -53,6 +59,17 @@ async def kube(stack: Stack) -> AsyncIterator[KubeClient]:
 async def namespace(kube: KubeClient) -> AsyncIterator[str]:
     name = f"targets-{uuid4().hex[:8]}"
     await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    await kube.create(package("Application", "first", name))
+    account = package_account(name)
+
+    async def admitted() -> bool:
+        try:
+            await kube.apply(account, field_manager="tests", dry_run=True)
+        except PermanentError:
+            return False
+        return True
+
+    await eventually(admitted, what="policies have seen the Application")
     yield name
     await kube.delete(ObjectRef(api_version="v1", kind="Namespace", name=name))
 

@@ -35,7 +35,11 @@ def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
     """
     metadata = _metadata(chart, name)
     if digest:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest, OWNER: owner}
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            APPLIED: digest,
+            **({OWNER: owner} if owner else {}),
+        }
     return yaml.dump(metadata, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 

@@ -11,7 +11,8 @@ import base64
 import binascii
 import gzip
 import hmac
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -100,18 +101,18 @@ class RecordStore:
 
     async def watched(self, installation: str) -> list[PackageKey]:
         """Return the packages whose hooks follow objects; see `ports.Records`."""
-        return await self._keys(installation, f"{WATCHED_LABEL}=true")
+        return list(await self._keys(installation, f"{WATCHED_LABEL}=true"))
 
     async def faulty(self, installation: str) -> list[PackageKey]:
         """Return the packages whose record counts faults; see `ports.Records`."""
-        return await self._keys(installation, f"{FAULTS_LABEL}=true")
+        return list(await self._keys(installation, f"{FAULTS_LABEL}=true"))
 
-    async def stored(self, installation: str) -> list[PackageKey]:
+    async def stored(self, installation: str) -> Mapping[PackageKey, str]:
         """Return the packages that have a record; see `ports.Records`."""
         return await self._keys(installation, PACKAGE_LABEL)
 
-    async def _keys(self, installation: str, selector: str) -> list[PackageKey]:
-        """Return the packages whose records have these labels, as their annotations say."""
+    async def _keys(self, installation: str, selector: str) -> dict[PackageKey, str]:
+        """Return the packages whose records have these labels, as their annotations say, and resourceVersions."""
         found = await self._kube.list(
             "v1",
             "Secret",
@@ -120,14 +121,17 @@ class RecordStore:
             metadata_only=True,
         )
         prefix = package_workflow_prefix(installation)
-        annotations = [cast("dict[str, str]", item["metadata"].get("annotations") or {}) for item in found.items]
-        ids = [one.get(ID_ANNOTATION, "") for one in annotations]
-        keys = (package_of(installation, f"{prefix}{id_}") for id_ in ids if id_)
-        return [key for key in keys if key is not None]
+        keys: dict[PackageKey, str] = {}
+        for metadata in (cast("dict[str, Any]", item["metadata"]) for item in found.items):
+            id_ = cast("dict[str, str]", metadata.get("annotations") or {}).get(ID_ANNOTATION, "")
+            key = package_of(installation, f"{prefix}{id_}") if id_ else None
+            if key is not None and metadata["name"] == record_name(key):
+                keys[key] = metadata["resourceVersion"]
+        return keys
 
-    async def delete(self, key: PackageKey) -> None:
-        """Delete the record. Absent is fine."""
-        await self._kube.delete(_ref(key))
+    async def delete(self, key: PackageKey, *, resource_version: str = "") -> None:
+        """Delete the record; see `ports.Records`."""
+        await self._kube.delete(_ref(key), resource_version=resource_version)
 
     def _digest(self, key: PackageKey, packed: bytes) -> str:
         owner = canonical_json([key.installation, key.kind.value, key.namespace, key.name])

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from windlass.adapters.kube.client import KubeClient
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import MODULES_NAMESPACE
 from windlass.domain.target import APPLICATION_ACCOUNT, Account
 from windlass.ports.kube import Object, ObjectRef
@@ -38,10 +38,12 @@ class Accounts:
 
     Args:
         kube: Windlass' own client on the management cluster.
+        makes: whether it makes the default account of Applications, or leaves that to others.
         clock: seconds since the epoch.
     """
 
-    def __init__(self, kube: KubeClient, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, kube: KubeClient, *, makes: bool = True, clock: Callable[[], float] = time.time) -> None:
+        self._makes = makes
         self._kube = kube
         self._clock = clock
 
@@ -53,9 +55,23 @@ class Accounts:
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
         try:
-            if ensure and account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE:
+            if (
+                ensure
+                and self._makes
+                and account.name == APPLICATION_ACCOUNT
+                and account.namespace != MODULES_NAMESPACE
+            ):
                 await self._ensure(account)
             return await self._issue(account)
+        except PermanentError as error:
+            if error.reason is not Reason.API_REJECTED:
+                raise
+            # Admission policies go by caches: one may not have seen the first Application of a namespace yet.
+            raise TransientError(
+                Reason.IDENTITY_MISSING,
+                f"{account} cannot be used: {error.message}",
+                hint="it is tried again; see the admission policies of the installation (deploy/policies)",
+            ) from None
         except TransientError as error:
             if error.reason is not Reason.API_REJECTED:
                 raise

@@ -52,6 +52,8 @@ class TargetPool:
         kube: Windlass' own client on the management cluster: it makes accounts and asks for tokens.
         folder: that only this pool uses; emptied at the start.
         allowed: what kubeconfigs from Secrets may hold.
+        makes_accounts: whether the default account of Applications is made where it is missing; workers do, which have
+            the rights for it.
         clock: seconds since the epoch; tokens expire by it.
         monotonic: seconds for everything else.
     """
@@ -62,13 +64,14 @@ class TargetPool:
         folder: Path,
         *,
         allowed: Allowed | None = None,
+        makes_accounts: bool = True,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._folder = folder.absolute()
         self._allowed = allowed or Allowed()
-        self._accounts = Accounts(kube, clock=clock)
+        self._accounts = Accounts(kube, makes=makes_accounts, clock=clock)
         self._clock = clock
         self._monotonic = monotonic
         self._identities: dict[Key, Identity] = {}
