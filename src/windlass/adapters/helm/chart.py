@@ -35,11 +35,8 @@ def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
     """
     metadata = _metadata(chart, name)
     if digest:
-        metadata["annotations"] = {
-            **(metadata.get("annotations") or {}),
-            APPLIED: digest,
-            **({OWNER: owner} if owner else {}),
-        }
+        ours = {APPLIED: digest, OWNER: owner} if owner else {APPLIED: digest}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **ours}
     return yaml.dump(metadata, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 
