@@ -15,7 +15,7 @@ from windlass.contracts.record import PackageRecord, RecordRef, ReleasedRecord, 
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import content_digest
 from windlass.domain.errors import Reason, TransientError, WindlassError
-from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, PackageKey, record_name
 from windlass.domain.lifecycle.steps import completion_mark
 from windlass.domain.packages.model import Artifact, Package, Source, Values
 from windlass.domain.settings.schema import Schemas, prepare_schemas
@@ -128,7 +128,9 @@ class Contents:
         record, ref = stored
         inherited = record.uid != uid
         if inherited:
-            record = PackageRecord(uid=uid, artifact=record.artifact, released=record.released)
+            record = PackageRecord(
+                uid=uid, artifact=record.artifact, placement=record.placement, released=record.released
+            )
         return State(record=record, ref=ref, inherited=inherited)
 
     async def save(self, key: PackageKey, state: State, record: PackageRecord) -> State:
@@ -178,7 +180,7 @@ class Contents:
         if state.record.settings is None:
             raise TransientError(
                 Reason.STATE_LOST,
-                f"the state Secret {record_name(key)} in {key.target_namespace} is gone or holds no settings",
+                f"the state Secret {record_name(key)} in {SYSTEM_NAMESPACE} is gone or holds no settings",
                 hint="nothing to do: settings are applied and hooks are run anew",
             )
         return state

@@ -10,16 +10,17 @@ from temporalio import activity
 
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import object_ref
+from windlass.activities.placing import release_of, required
 from windlass.contracts.drift import DriftSpec
 from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import DriftRequest, DriftResult
 from windlass.domain.drift import comparison as drift
 from windlass.domain.drift.comparison import DIFFERENCES_KEPT, RELEASE_KIND, Change, Difference, Rule
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.ids import PackageKey, release_name
 from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.ports.helm import Helm, ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
+from windlass.ports.targets import Role, Targets
 
 FIELD_MANAGER: Final = "windlass-drift"
 """Of applies that are never kept: it owns nothing, so that such an apply takes no field away."""
@@ -79,9 +80,9 @@ async def compare(kube: Kube, ref: ObjectRef, expected: Object, rules: Sequence[
     raise AssertionError("the last try returns or raises")
 
 
-def foreign(release: ReleaseRef, key: PackageKey) -> Difference:
+def foreign(release: ReleaseRef) -> Difference:
     """Return the difference of a release of which somebody else has made a newer revision."""
-    return Difference(kind=RELEASE_KIND, namespace=key.target_namespace, name=release.name, change=Change.CHANGED)
+    return Difference(kind=RELEASE_KIND, namespace=release.namespace, name=release.name, change=Change.CHANGED)
 
 
 def result(
@@ -100,11 +101,11 @@ def result(
 
 
 class DriftActivities:
-    """``objects`` is a client of its own: what it writes stands under its name in managedFields."""
+    """What is put back is written as the package, by a client whose name managedFields show."""
 
-    def __init__(self, *, kube: Kube, objects: Kube, helm: Helm) -> None:
+    def __init__(self, *, kube: Kube, targets: Targets, helm: Helm) -> None:
         self._kube = kube
-        self._objects = objects
+        self._targets = targets
         self._helm = helm
 
     @activity.defn(name="drift.check")
@@ -115,13 +116,12 @@ class DriftActivities:
         """
         async with heartbeating() as beat:
             obj = await self._kube.get(object_ref(request.key))
-            manifest = await self._helm.manifest(
-                ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
-            )
+            placement = required(request.placement, request.key)
+            manifest = await self._helm.manifest(release_of(placement))
             if obj is None or obj["metadata"]["uid"] != request.uid or manifest is None:
                 return DriftResult()
             if request.revision and manifest.release.revision != request.revision:
-                return result(request.revision, [foreign(manifest.release.ref, request.key)])
+                return result(request.revision, [foreign(manifest.release.ref)])
             rules = (parse_package(request.key.kind, obj).spec.drift or DriftSpec()).rules
             revision = manifest.release.revision
             if manifest.release.status != DEPLOYED:
@@ -129,23 +129,25 @@ class DriftActivities:
             left: list[Difference] = []
             corrected: list[Difference] = []
             unclear: list[str] = []
-            for ref, expected in manifest.objects.items():
-                beat.details = str(ref)
-                try:
-                    found, put_back = await self._settle(ref, expected, rules, request)
-                except WindlassError as error:
-                    unclear.append(_told(ref, error))
-                    continue
-                left += found
-                corrected += put_back
+            async with self._targets.acting(placement.target) as acting:
+                kube = await acting.kube(Role.DRIFT)
+                for ref, expected in manifest.objects.items():
+                    beat.details = str(ref)
+                    try:
+                        found, put_back = await self._settle(kube, ref, expected, rules, request)
+                    except WindlassError as error:
+                        unclear.append(_told(ref, error))
+                        continue
+                    left += found
+                    corrected += put_back
         return result(revision, left, corrected, unclear)
 
     async def _settle(
-        self, ref: ObjectRef, expected: Object, rules: Sequence[Rule], request: DriftRequest
+        self, kube: Kube, ref: ObjectRef, expected: Object, rules: Sequence[Rule], request: DriftRequest
     ) -> tuple[Sequence[Difference], Sequence[Difference]]:
         """Return what differs now and what was put back."""
         for _ in range(TRIES):
-            compared = await compare(self._objects, ref, expected, rules)
+            compared = await compare(kube, ref, expected, rules)
             if compared.live is None or not compared.differences or not request.correct:
                 return compared.differences, ()
             if compared.refused:
@@ -158,7 +160,7 @@ class DriftActivities:
             version = compared.live["metadata"]["resourceVersion"]
             metadata = {**patch.get("metadata", {}), "resourceVersion": version}
             try:
-                stored = await self._objects.patch(ref, {**patch, "metadata": metadata}, kind="merge")
+                stored = await kube.patch(ref, {**patch, "metadata": metadata}, kind="merge")
             except WindlassError as error:
                 if error.reason is Reason.API_CONFLICT:
                     continue

@@ -14,21 +14,24 @@ from windlass.activities.content import Content, Contents, revision_of
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import PackageObjects
+from windlass.activities.placing import release_of, required
 from windlass.activities.progress import ProgressReporter
 from windlass.activities.turns import Turn, Turns
 from windlass.contracts.objects import PackageObject
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.errors import Actor, WindlassError
-from windlass.domain.ids import release_name
+from windlass.domain.ids import owner_name
 from windlass.domain.packages.model import Values
 from windlass.domain.settings.chart_schema import check_chart
 from windlass.domain.settings.schema import raise_if_invalid, validate
 from windlass.domain.settings.values import VALUES_ROOT, release_values
+from windlass.domain.target import Target
 from windlass.domain.text.secret_texts import marked_texts
 from windlass.ports.clock import Clock
-from windlass.ports.helm import Helm, ReleaseOutcome, ReleaseRef
+from windlass.ports.helm import Helm, ReleaseOutcome
 from windlass.ports.helm import ReleaseRequest as HelmRequest
 from windlass.ports.kube import Kube, ObjectRef, Readiness
+from windlass.ports.targets import Role, Targets
 
 KEEP = "helm.sh/resource-policy"
 """Helm's annotation for objects that outlive their release."""
@@ -51,6 +54,7 @@ class HelmActivities:
         kube: Kube,
         objects: PackageObjects,
         helm: Helm,
+        targets: Targets,
         readiness: Readiness,
         contents: Contents,
         clock: Clock,
@@ -59,6 +63,7 @@ class HelmActivities:
         self._kube = kube
         self._objects = objects
         self._helm = helm
+        self._targets = targets
         self._readiness = readiness
         self._contents = contents
         self._clock = clock
@@ -108,6 +113,7 @@ class HelmActivities:
             action=outcome.action,
             values=digest,
             name=outcome.release.ref.name,
+            namespace=outcome.release.ref.namespace,
             revision=outcome.release.revision,
             healed=outcome.healed,
             superseded=not ready,
@@ -123,7 +129,7 @@ class HelmActivities:
 
     async def _uninstall(self, request: UninstallRequest, turn: Turn) -> UninstallResult:
         async with heartbeating() as beat:
-            ref = ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key))
+            placement = required(request.placement, request.key)
             beat.details, beat.waiting = "uninstalling", True
             state = await self._contents.state(request.key, request.uid, request.record)
 
@@ -135,13 +141,15 @@ class HelmActivities:
                     record = state.record.model_copy(update={"leaving": leaving})
                     state = await self._contents.save(request.key, state, record)
 
-            await self._helm.uninstall(ref, told=write_down)
+            await self._helm.uninstall(release_of(placement), owner=owner_name(request.key), told=write_down)
             turn.give_back()
             leaving = state.record.leaving
-            objects = await self._not_kept([ObjectRef(**one) for one in leaving])
+            objects = await self._not_kept(placement.target, [ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
             try:
-                await self._readiness.wait_gone(objects, deadline=GONE_DEADLINE, on_progress=reporter.report)
+                await self._readiness.wait_gone(
+                    placement.target, objects, deadline=GONE_DEADLINE, on_progress=reporter.report
+                )
             finally:
                 await reporter.clear()
             if not request.last:
@@ -150,21 +158,26 @@ class HelmActivities:
                 )
         return UninstallResult(objects=len(leaving), record=state.ref)
 
-    async def _not_kept(self, refs: list[ObjectRef]) -> list[ObjectRef]:
+    async def _not_kept(self, target: Target, refs: list[ObjectRef]) -> list[ObjectRef]:
         """Leave out what is gone, and what the chart asks Helm to keep."""
         leaving: list[ObjectRef] = []
-        for ref in refs:
-            obj = await self._kube.get(ref)
-            if obj is None:
-                continue
-            annotations: dict[str, str] = obj["metadata"].get("annotations") or {}
-            if annotations.get(KEEP) != "keep":
-                leaving.append(ref)
+        async with self._targets.acting(target) as acting:
+            kube = await acting.kube(Role.READINESS)
+            for ref in refs:
+                obj = await kube.get(ref)
+                if obj is None:
+                    continue
+                annotations: dict[str, str] = obj["metadata"].get("annotations") or {}
+                if annotations.get(KEEP) != "keep":
+                    leaving.append(ref)
         return leaving
 
     def _wanted(self, request: ReleaseRequest, content: Content, values: Values, secrets: Sequence[str]) -> HelmRequest:
+        placement = required(request.placement, request.key)
         return HelmRequest(
-            ref=ReleaseRef(namespace=request.key.target_namespace, name=release_name(request.key)),
+            ref=release_of(placement),
+            owner=owner_name(request.key),
+            create_namespace=placement.create_namespace,
             chart=content.root,
             chart_has_hooks=content.package.chart_has_hooks,
             values=release_values(content.package, values),
@@ -177,6 +190,7 @@ class HelmActivities:
         reporter = ProgressReporter(self._kube, self._clock, request.key, beat, shown=left)
         try:
             ready = self._readiness.wait_ready(
+                outcome.release.ref.target,
                 outcome.objects,
                 deadline=package.spec.readiness_timeout,
                 on_progress=reporter.report,

@@ -6,18 +6,18 @@ import base64
 import binascii
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference, parse_package
+from windlass.contracts.objects import PackageObject, SeenStatus, ValuesReference
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import seen_digest, settings_digest
-from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.domain.packages.model import Values
 from windlass.domain.packages.wanted import is_floating
 from windlass.domain.text.documents import DocumentError, DocumentTooLargeError, parse_document
 from windlass.domain.text.tree import merge
-from windlass.ports.kube import Kube, Object, ObjectRef
+from windlass.ports.kube import Object, ObjectRef
 
 IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
 
@@ -26,11 +26,13 @@ IGNORED_ANNOTATIONS = frozenset({"kubectl.kubernetes.io/last-applied-configurati
 class Reference:
     """One entry of ``spec.valuesFrom`` and what is stored under its key, None if the object or the key is missing.
 
-    The text of a Secret is base64, as stored: a look at it never fails.
+    The text of a Secret is base64, as stored: a look at it never fails. ``problem`` is why the package's account could
+    not read it; it is a failure of the step that needs the text, and holds no removal up.
     """
 
     entry: ValuesReference
     text: str | None
+    problem: WindlassError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,8 @@ class Inputs:
         """
         merged: Values = {}
         for reference in self.references:
+            if reference.problem is not None:
+                raise reference.problem
             if reference.text is None:
                 if reference.entry.optional:
                     continue
@@ -119,34 +123,47 @@ def object_ref(key: PackageKey) -> ObjectRef:
     return ObjectRef(api_version=API_VERSION, kind=key.kind.value, namespace=key.namespace, name=key.name)
 
 
-async def read_inputs(kube: Kube, key: PackageKey) -> Inputs | None:
-    """Read the object of ``key`` and what it references; None if there is no such object."""
-    obj = await kube.get(object_ref(key))
-    if obj is None:
-        return None
-    return await inputs_of(kube.get, parse_package(key.kind, obj))
-
-
 type Lookup = Callable[[ObjectRef], Awaitable[Object | None]]
 """Finds one object: `Kube.get`, or a cache that a watch keeps fresh."""
 
+UNREADABLE: Final = frozenset({Reason.FORBIDDEN, Reason.IDENTITY_MISSING, Reason.TARGET_REFUSED})
+"""Failures to read a reference that say something about the package; others are the cluster's and pass through."""
 
-async def inputs_of(lookup: Lookup, package: PackageObject) -> Inputs:
-    """Look up what the object of a package references."""
-    namespace = package.target_namespace
-    objects: dict[ObjectRef, Object | None] = {}
+
+async def inputs_of(package: PackageObject, *, repositories: Lookup, referenced: Lookup) -> Inputs:
+    """Look up what the object of a package refers to.
+
+    Args:
+        package: the object.
+        repositories: finds PackageRepositories.
+        referenced: finds ConfigMaps and Secrets, as the package's account.
+    """
+    found: dict[ObjectRef, Object | WindlassError | None] = {}
     references: list[Reference] = []
     for entry in package.spec.values_from:
-        ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
-        if ref not in objects:
-            objects[ref] = await lookup(ref)
-        references.append(Reference(entry=entry, text=_text(entry, objects[ref])))
+        ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=package.home, name=entry.name)
+        if ref not in found:
+            found[ref] = await _read(referenced, ref)
+        obj = found[ref]
+        if isinstance(obj, WindlassError):
+            references.append(Reference(entry=entry, text=None, problem=obj))
+        else:
+            references.append(Reference(entry=entry, text=_text(entry, obj)))
     name = package.spec.package.repository
     return Inputs(
         object=package,
         references=tuple(references),
-        repository=await read_repository(lookup, name),
+        repository=await read_repository(repositories, name),
     )
+
+
+async def _read(referenced: Lookup, ref: ObjectRef) -> Object | WindlassError | None:
+    try:
+        return await referenced(ref)
+    except WindlassError as error:
+        if error.reason not in UNREADABLE:
+            raise
+        return error
 
 
 async def read_repository(lookup: Lookup, name: str) -> PackageRepository | None:

@@ -10,14 +10,17 @@ from temporalio import activity
 from windlass.activities.content import Contents
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
+from windlass.activities.references import References
 from windlass.contracts.control import control_of
 from windlass.contracts.drift import policy_of
 from windlass.contracts.objects import PackageObject, SeenStatus, UpgradePolicy
 from windlass.contracts.steps import Observation, ObserveRequest, Restored
-from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER
+from windlass.domain.errors import PermanentError
+from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER, PackageKey
 from windlass.domain.lifecycle.conditions import Condition, Status, Type
 from windlass.domain.lifecycle.policy import Control
 from windlass.domain.lifecycle.steps import ATTEMPTS, Desired
+from windlass.domain.target import Placement
 from windlass.ports.clock import Clock
 from windlass.ports.records import Records
 
@@ -41,12 +44,14 @@ class ObserveActivities:
         self,
         *,
         objects: PackageObjects,
+        references: References,
         records: Records,
         contents: Contents,
         openings: Openings,
         clock: Clock,
         digest_key: bytes,
     ) -> None:
+        self._references = references
         self._clock = clock
         self._looks: deque[float] = deque()
         self._objects = objects
@@ -65,12 +70,13 @@ class ObserveActivities:
         package = inputs.object
         metadata = package.metadata
         policy = package.spec.upgrade or UpgradePolicy()
+        placement = self._placement(package)
         desired = Desired(
             exists=True,
             uid=metadata.uid,
             generation=metadata.generation,
             deleting=metadata.deletion_timestamp is not None,
-            abandon=metadata.annotations.get(ABANDON_ANNOTATION) == "true",
+            abandon=await self._abandoned(request.key, package, placement),
             finalizer=FINALIZER in metadata.finalizers,
             source=package.source,
             settings=inputs.settings_digest(self._digest_key),
@@ -80,6 +86,8 @@ class ObserveActivities:
             on_failure=policy.on_failure,
             attempts=policy.attempts or ATTEMPTS,
             drift=policy_of(package.spec.drift, package.spec.maintenance),
+            placement=placement,
+            refused=placement is None,
         )
         restored = await self._restored(request, package) if request.restore else None
         kept = restored.artifact if restored else None
@@ -97,8 +105,26 @@ class ObserveActivities:
             seen=inputs.seen(self._digest_key),
             restored=restored,
             artifact=artifact,
+            placed=placement is not None and self._references.known(placement),
             show_after=self._show_after(),
         )
+
+    def _placement(self, package: PackageObject) -> Placement | None:
+        """Return where the package is to be; None if it may not be there, which the step Place reports."""
+        try:
+            return self._references.placement(package)
+        except PermanentError:
+            return None
+
+    async def _abandoned(self, key: PackageKey, package: PackageObject, placement: Placement | None) -> bool:
+        """Say whether a removal leaves the release alone: somebody says so, or it ends with its namespace anyhow."""
+        said = package.metadata.annotations.get(ABANDON_ANNOTATION) == "true"
+        if said or package.spec.deletion_policy == "Orphan":
+            return True
+        if package.metadata.deletion_timestamp is None or (placement and placement.target.cluster is not None):
+            return False
+        at_home = placement is None or placement.target.namespace == key.home
+        return at_home and await self._objects.home_ends(key)
 
     def _show_after(self) -> float:
         """Return after how many seconds a step is to be shown, 0 for the usual.
@@ -127,6 +153,7 @@ class ObserveActivities:
             orders=orders,
             paused=bool(status and status.paused),
             record=ref,
+            placement=record.placement if record else None,
             version=(status.version or "") if status and same_life else "",
             release=status.release if status and same_life else None,
             control=control_of(package) if package and same_life else Control(),

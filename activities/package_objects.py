@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from windlass.activities.inputs import Inputs, object_ref, read_inputs
+from windlass.activities.inputs import Inputs, inputs_of, object_ref
+from windlass.activities.references import References
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.ids import PackageKey
-from windlass.ports.kube import Kube, Object
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 MARKS_KEPT: Final = 5000
 """Objects whose resourceVersion is remembered."""
@@ -42,11 +44,13 @@ class PackageObjects:
 
     Args:
         kube: reads; writes are the callers'.
+        references: reads what objects refer to.
         digest_key: keys the digest of settings.
     """
 
-    def __init__(self, kube: Kube, digest_key: bytes) -> None:
+    def __init__(self, kube: Kube, references: References, digest_key: bytes) -> None:
         self._kube = kube
+        self._references = references
         self._digest_key = digest_key
         self._marks: OrderedDict[PackageKey, Mark] = OrderedDict()
         self._inputs: OrderedDict[PackageKey, Inputs] = OrderedDict()
@@ -54,10 +58,14 @@ class PackageObjects:
     async def look(self, key: PackageKey) -> Inputs | None:
         """Read the object and everything that it references; None if there is no such object."""
         self._inputs.pop(key, None)
-        inputs = await read_inputs(self._kube, key)
-        if inputs is None:
+        obj = await self._kube.get(object_ref(key))
+        if obj is None:
             self._marks.pop(key, None)
             return None
+        package = parse_package(key.kind, obj)
+        inputs = await inputs_of(
+            package, repositories=self._kube.get, referenced=partial(self._references.get, package)
+        )
         metadata = inputs.object.metadata
         if metadata.resource_version:
             mark = Mark(
@@ -66,6 +74,13 @@ class PackageObjects:
             _put(self._marks, key, mark, MARKS_KEPT)
         _put(self._inputs, key, inputs, INPUTS_KEPT)
         return inputs
+
+    async def home_ends(self, key: PackageKey) -> bool:
+        """Say whether the namespace of an Application is being deleted, and everything in it with it."""
+        if key.cluster_wide:
+            return False
+        namespace = await self._kube.get(ObjectRef(api_version="v1", kind="Namespace", name=key.home))
+        return namespace is None or bool(namespace["metadata"].get("deletionTimestamp"))
 
     async def inputs(self, key: PackageKey, uid: str, settings: str) -> Inputs:
         """Return the object and what it references: as last seen if it had the settings of this digest, else as it is.

@@ -12,7 +12,9 @@ from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import Mark, PackageObjects
+from windlass.activities.references import References
 from windlass.activities.repositories import repository_for
+from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import (
     DownloadRequest,
     DownloadResult,
@@ -20,13 +22,16 @@ from windlass.contracts.steps import (
     InstallRequest,
     LoadRequest,
     LoadResult,
+    PlaceRequest,
     RecordResult,
 )
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import FINALIZER
 from windlass.domain.lifecycle.steps import Loaded
+from windlass.domain.target import Placement
 from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages
+from windlass.ports.targets import Targets
 
 
 class PackageActivities:
@@ -39,12 +44,16 @@ class PackageActivities:
         objects: PackageObjects,
         packages: Packages,
         contents: Contents,
+        references: References,
+        targets: Targets,
         openings: Openings,
     ) -> None:
         self._kube = kube
         self._objects = objects
         self._packages = packages
         self._contents = contents
+        self._references = references
+        self._targets = targets
         self._openings = openings
         self._installs = Briefs[RecordResult]()
         self._loads = Briefs[LoadResult]()
@@ -103,6 +112,26 @@ class PackageActivities:
         return await self._openings.local_first(self._installs, request, of=of, work=switch) or RecordResult(
             pending=True
         )
+
+    @activity.defn(name="package.place")
+    async def place(self, request: PlaceRequest) -> None:
+        """See to it that the package can be worked on in its place, or report why it may not be there.
+
+        Raises:
+            TransientError, PermanentError: TARGET_REFUSED; as `ports.Targets.acting`.
+        """
+        async with heartbeating() as beat:
+            placement = request.placement or await self._placement(request)
+            beat.details = str(placement.target)
+            async with self._targets.acting(placement.target) as acting:
+                if placement.create_namespace:
+                    await acting.ensure_namespace()
+
+    async def _placement(self, request: PlaceRequest) -> Placement:
+        obj = await self._kube.get(object_ref(request.key))
+        if obj is None or obj["metadata"]["uid"] != request.uid:
+            raise TransientError(Reason.API_CONFLICT, f"{object_ref(request.key)} was replaced by another object")
+        return self._references.placement(parse_package(request.key.kind, obj))
 
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:

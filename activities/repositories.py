@@ -12,7 +12,7 @@ from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import canonical_json, keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.ids import MODULE_NAMESPACE
+from windlass.domain.ids import SYSTEM_NAMESPACE
 from windlass.domain.packages.model import Source
 from windlass.domain.packages.registry_login import Login, login_for
 from windlass.domain.text.documents import DocumentError, parse_json
@@ -52,7 +52,7 @@ async def with_access(lookup: Lookup, repository: PackageRepository) -> Reposito
         if found is None:
             raise TransientError(
                 Reason.SECRET_NOT_FOUND,
-                f"repository {name}: there is no Secret {secret} in {MODULE_NAMESPACE}",
+                f"repository {name}: there is no Secret {secret} in {SYSTEM_NAMESPACE}",
                 hint="create it, or mend the PackageRepository",
             )
         secrets[secret] = _Secret(name, secret, found)
@@ -83,14 +83,14 @@ async def seen_of(lookup: Lookup, repository: PackageRepository, key: bytes) -> 
 
 def secret_ref(name: str) -> ObjectRef:
     """Return where a repository's Secret lives."""
-    return ObjectRef(api_version="v1", kind="Secret", namespace=MODULE_NAMESPACE, name=name)
+    return ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=name)
 
 
 class _Secret:
     """The data of one Secret, decoded; faults name the key, never what stands there."""
 
     def __init__(self, repository: str, name: str, obj: Object) -> None:
-        self._where = f"repository {repository}: Secret {name} in {MODULE_NAMESPACE}"
+        self._where = f"repository {repository}: Secret {name} in {SYSTEM_NAMESPACE}"
         self._data: Mapping[str, str] = obj.get("data") or {}
 
     def get(self, key: str) -> bytes:

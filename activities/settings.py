@@ -12,11 +12,12 @@ from windlass.activities.content import Content, Contents, State
 from windlass.activities.conversion import converted
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
+from windlass.activities.placing import required
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import SettingsRequest, SettingsResult
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.hooks.configuration import config_values_file, values_file
-from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, record_name
 from windlass.domain.packages.model import ENABLED_SCRIPT, Artifact, Values
 from windlass.domain.settings.chart_schema import check_chart
 from windlass.domain.settings.schema import raise_if_invalid, validate
@@ -72,7 +73,12 @@ class SettingsActivities:
         raise_if_invalid(check_settings(content.schemas, settings, concealed=concealed))
         digest = inputs.settings_digest(self._digest_key)
         secrets = tuple(sorted(secret_texts(inputs.concealed())))
-        applied = {"settings": settings, "settings_digest": digest, "secrets": secrets}
+        applied = {
+            "settings": settings,
+            "settings_digest": digest,
+            "secrets": secrets,
+            "placement": request.placement,
+        }
         return await self._applied(request, content, state, applied, concealed)
 
     async def _restore_settings(self, request: SettingsRequest) -> SettingsResult:
@@ -87,7 +93,7 @@ class SettingsActivities:
         if good is None:
             raise PermanentError(
                 Reason.REVISION_LOST,
-                f"the state Secret {record_name(request.key)} in {request.key.target_namespace} does not hold the "
+                f"the state Secret {record_name(request.key)} in {SYSTEM_NAMESPACE} does not hold the "
                 f"settings of the good release of version {request.artifact.exact}",
                 hint="order `rollback --to` another revision, or change the object to what shall run",
                 actor=Actor.USER,
@@ -98,6 +104,7 @@ class SettingsActivities:
             "secrets": good.secrets,
             "patches": good.patches,
             "config_patches": good.config_patches,
+            "placement": request.placement,
         }
         return await self._applied(request, content, state, restored, good.settings)
 
@@ -115,7 +122,7 @@ class SettingsActivities:
             given = wanted.settings or {}
             found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=concealed)
             raise_if_invalid(found)
-        disabled = await self._disabled(request.key, content, wanted, values)
+        disabled = await self._disabled(request, content, wanted, values)
 
         def change(record: PackageRecord) -> PackageRecord:
             record = record.with_artifact(request.artifact).model_copy(update=applied)
@@ -133,7 +140,7 @@ class SettingsActivities:
             disabled=disabled,
         )
 
-    async def _disabled(self, key: PackageKey, content: Content, record: PackageRecord, values: Values) -> str:
+    async def _disabled(self, request: SettingsRequest, content: Content, record: PackageRecord, values: Values) -> str:
         """Ask the module's own script; return why it wants to be disabled, empty if it does not or there is none."""
         if not content.package.enabled_script:
             return ""
@@ -142,8 +149,8 @@ class SettingsActivities:
             root=content.root,
             values=values_file(name, values, {}),
             config_values=config_values_file(name, record.settings or {}, {}),
-            namespace=key.target_namespace,
-            package_id=key.package_id,
+            namespace=required(request.placement, request.key).target.namespace,
+            package_id=request.key.package_id,
         )
         verdict = await self._scripts.ask(run)
         return "" if verdict.enabled else verdict.reason or f"the script {ENABLED_SCRIPT!r} says so"

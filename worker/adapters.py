@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from windlass import __version__
 from windlass.activities.content import Contents
+from windlass.activities.references import References
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.hooks.runner import HookRunner, RunnerSettings
 from windlass.adapters.jq.client import JqClient
-from windlass.adapters.kube.access import KubeHookAccess
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import KubeEventLog
 from windlass.adapters.kube.patcher import KubeHookPatchers
@@ -22,15 +22,17 @@ from windlass.adapters.kube.records import RecordStore
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.adapters.packages.cache.store import PackageStore
 from windlass.adapters.processes.journal import Journal
+from windlass.adapters.targets.pool import TargetPool
 from windlass.observers.suspects import PackageSuspects
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
-from windlass.ports.hooks import EnabledScripts, HookAccess, HookPatchers, Hooks
+from windlass.ports.hooks import EnabledScripts, HookPatchers, Hooks
 from windlass.ports.jq import SharedJq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
+from windlass.ports.targets import Targets
 from windlass.worker.rates import Rate
 from windlass.worker.settings import Settings
 
@@ -43,11 +45,12 @@ class Adapters:
         kube: for objects, status and state Secrets.
         events: records Kubernetes Events.
         helm: Helm operations in warm child processes.
-        drift: compares the objects of a release with its manifest, and puts back what was changed.
+        drift: watches the objects of releases.
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
         scripts: asks modules whether they are enabled.
-        access: makes the identity that hooks act as.
+        targets: access to the clusters of packages, as their identities.
+        references: what objects refer to by name.
         jq: runs the filters of hooks.
         hook_metrics: what hooks measure; a collector for Prometheus.
         patchers: carry out what hooks ask of the cluster, as that identity.
@@ -65,7 +68,8 @@ class Adapters:
     readiness: Readiness
     hooks: Hooks
     scripts: EnabledScripts
-    access: HookAccess
+    targets: Targets
+    references: References
     jq: SharedJq
     hook_metrics: HookMetricsCollector
     patchers: HookPatchers
@@ -101,14 +105,15 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
 
         rates = settings.rates
         kube = await client("lifecycle", rates.lifecycle)
-        releases = await client("helm", rates.releases)
-        objects = await client("hooks", rates.hooks)
+        tokens = await client("tokens", rates.tokens)
         awaited = await client("readiness", rates.readiness)
-        compared = await client("drift", rates.drift)
+        watched = await client("drift", rates.drift)
+        targets = await stack.enter_async_context(
+            TargetPool(tokens, settings.data_dir / "targets" / role, allowed=settings.kubeconfigs)
+        )
         helm = await stack.enter_async_context(
             HelmClient(
-                kube=releases,
-                kubeconfig=settings.kubeconfig,
+                targets=targets,
                 helm=settings.helm,
                 scratch=settings.data_dir / "helm",
                 pool_size=settings.helm_children,
@@ -127,11 +132,12 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
             kube=kube,
             events=KubeEventLog(kube),
             helm=helm,
-            drift=compared,
-            readiness=KubeReadiness(awaited),
+            drift=watched,
+            readiness=KubeReadiness(awaited, targets),
             hooks=hooks,
             scripts=hooks,
-            access=KubeHookAccess(objects, role=settings.hook_role),
+            targets=targets,
+            references=References(targets, allow_defaults=settings.default_accounts),
             jq=jq,
             hook_metrics=HookMetricsCollector(),
             patchers=KubeHookPatchers(jq),

@@ -14,11 +14,13 @@ import structlog
 from temporalio.client import Client
 
 from windlass import __version__
+from windlass.activities.references import References
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.coordination.leases import held
 from windlass.adapters.kube.coordination.members import Members
 from windlass.adapters.kube.coordination.shard_table import ShardTable
 from windlass.adapters.processes.watchdog import Watchdog
+from windlass.adapters.targets.pool import TargetPool
 from windlass.contracts.lifecycle import Pool
 from windlass.domain.ids import lease_name, member_name
 from windlass.observers.border import Border
@@ -152,11 +154,14 @@ class Process:
                 await _ensure_namespace(kube, settings.namespace)
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
-            async with held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity):
+            lease = held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity)
+            pool = TargetPool(kube, settings.data_dir / "targets" / WATCHER, makes_accounts=False)
+            async with lease, pool as targets:
                 quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
                 border = Border(quarantine, self.metrics.fault)
                 watcher = Watcher(
                     kube=kube,
+                    references=References(targets, allow_defaults=settings.default_accounts),
                     lifecycles=PackageLifecycles(
                         self.client,
                         installation=settings.installation,
@@ -166,8 +171,7 @@ class Process:
                     ),
                     installation=settings.installation,
                     digest_key=self.digest_key,
-                    resync=settings.resync,
-                    jitter=_jitter,
+                    resync=lambda: settings.resync * _jitter(),
                     metrics=self.metrics,
                     border=border,
                 )

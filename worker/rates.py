@@ -32,18 +32,16 @@ class Rates:
 
     Attributes:
         lifecycle: objects, status, state Secrets and Events of packages.
-        releases: reads of release records, and looks for objects of charts.
-        hooks: service accounts and tokens of hooks.
+        tokens: service accounts and tokens of packages.
         readiness: waits for the objects of releases.
-        drift: comparisons and corrections.
+        drift: watches over the objects of releases.
         shards: the Lease of the process and the table of shards.
         watcher: lists, watches and reads of the watcher.
         helm: of each process of the ``helm`` program.
     """
 
     lifecycle: Rate = Rate(qps=1000, burst=2000)
-    releases: Rate = Rate(qps=500, burst=1000)
-    hooks: Rate = Rate(qps=50, burst=100)
+    tokens: Rate = Rate(qps=50, burst=100)
     readiness: Rate = Rate(qps=500, burst=1000)
     drift: Rate = Rate(qps=100, burst=200)
     shards: Rate = Rate(qps=100, burst=200)

@@ -57,7 +57,7 @@ class Activities:
 
 def activities(adapters: Adapters, watches: HookWatches, settings: Settings, digest_key: bytes) -> Activities:
     """Make the activities over ``adapters``; ``watches`` are those of this process."""
-    objects = PackageObjects(adapters.kube, digest_key)
+    objects = PackageObjects(adapters.kube, adapters.references, digest_key)
     openings = Openings(
         contents=adapters.contents,
         discovery=HookDiscovery(adapters.hooks, adapters.jq),
@@ -66,6 +66,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
     )
     observe = ObserveActivities(
         objects=objects,
+        references=adapters.references,
         records=adapters.records,
         contents=adapters.contents,
         openings=openings,
@@ -77,6 +78,8 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
         objects=objects,
         packages=adapters.packages,
         contents=adapters.contents,
+        references=adapters.references,
+        targets=adapters.targets,
         openings=openings,
     )
     settled = SettingsActivities(
@@ -91,7 +94,6 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
         packages=adapters.packages,
         records=adapters.records,
         watches=watches,
-        access=adapters.access,
         metrics=adapters.hook_metrics,
     )
     turns = Turns(settings.helm_children * TURNS_PER_CHILD)
@@ -99,6 +101,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
         kube=adapters.kube,
         objects=objects,
         helm=adapters.helm,
+        targets=adapters.targets,
         readiness=adapters.readiness,
         contents=adapters.contents,
         clock=adapters.clock,
@@ -106,7 +109,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
     )
     runs = HookRuns(
         hooks=adapters.hooks,
-        access=adapters.access,
+        targets=adapters.targets,
         patchers=adapters.patchers,
         metrics=adapters.hook_metrics,
         contents=adapters.contents,
@@ -120,7 +123,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents, suspects=adapters.suspects)
-    drift = DriftActivities(kube=adapters.kube, objects=adapters.drift, helm=adapters.helm)
+    drift = DriftActivities(kube=adapters.kube, targets=adapters.targets, helm=adapters.helm)
     status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(
         lifecycle=(
@@ -129,6 +132,7 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
             package.release_finalizer,
             package.download,
             package.install,
+            package.place,
             package.load,
             settled.apply_settings,
             cleaning.clean_up,

@@ -11,6 +11,7 @@ from windlass.observers.border import Border
 from windlass.observers.drift.monitor import DriftService
 from windlass.observers.hooks.service import Bell, HookWatchService
 from windlass.observers.quarantine import Quarantine
+from windlass.observers.records import RecordSweep
 from windlass.observers.shard import ShardService
 from windlass.runtime.packages import PackageLifecycles
 from windlass.worker.adapters import Adapters
@@ -36,20 +37,21 @@ def services(adapters: Adapters, client: Client, settings: Settings, beside: Bes
     lifecycles = PackageLifecycles(client, installation=settings.installation)
     drift = DriftService(
         kube=adapters.drift,
+        targets=adapters.targets,
         helm=adapters.helm,
         lifecycles=lifecycles,
         border=beside.border,
         quarantine=beside.quarantine,
     )
-    return (drift,)
+    records = RecordSweep(kube=adapters.kube, records=adapters.records, lifecycles=lifecycles, border=beside.border)
+    return drift, records
 
 
 def hook_watches(adapters: Adapters, client: Client, settings: Settings, border: Border) -> HookWatchService:
     """Make the watches of this process."""
     lifecycles = PackageLifecycles(client, installation=settings.installation)  # signals go by id
     return HookWatchService(
-        kube=adapters.kube,
-        access=adapters.access,
+        targets=adapters.targets,
         jq=adapters.jq,
         records=adapters.records,
         bell=Bell(lifecycles, border),

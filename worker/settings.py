@@ -10,8 +10,9 @@ from typing import Final
 from windlass.adapters.packages.format.entries import Limits as PackageLimits
 from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.adapters.runner.protocol import Limits as HookLimits
+from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
-from windlass.domain.ids import DEFAULT_INSTALLATION, MODULE_NAMESPACE
+from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 from windlass.worker.rates import Rates
 
 DEFAULT_SHARDS: Final = 8
@@ -41,7 +42,8 @@ class Settings:
         hook_limits: what one run of a hook may use; those of a runner in a container are its own, and these its text.
         hook_readable: files and folders that hooks may read and execute beside the system's.
         hook_writable: folders that hooks may write to beside those of their runs.
-        hook_role: ClusterRole that bounds what hooks may do in their package's namespace.
+        default_accounts: whether packages that name no service account get the default one.
+        kubeconfigs: what kubeconfigs of other clusters may hold.
         pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
@@ -57,7 +59,7 @@ class Settings:
 
     installation: str = DEFAULT_INSTALLATION
     shards: int | None = None
-    namespace: str = MODULE_NAMESPACE
+    namespace: str = SYSTEM_NAMESPACE
     kubeconfig: Path
     data_dir: Path
     helm: Path
@@ -67,7 +69,8 @@ class Settings:
     hook_limits: HookLimits = field(default_factory=HookLimits)
     hook_readable: tuple[Path, ...] = ()
     hook_writable: tuple[Path, ...] = ()
-    hook_role: str = "windlass-hooks"
+    default_accounts: bool = True
+    kubeconfigs: Allowed = field(default_factory=Allowed)
     pools: tuple[Pool, ...] = ()
     helm_children: int = 4
     activities: int = 100

@@ -222,6 +222,7 @@ class HookQueues:
             run_id=run_id,
             record=state.record,
             at=workflow.time(),
+            placement=state.progress.placed,
         )
 
     def _queue(self, name: str) -> HookQueue:

@@ -103,6 +103,13 @@ DOWNLOAD: Final[RemoteOptions] = {
     "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 }
 
+PLACING: Final[RemoteOptions] = {
+    "start_to_close_timeout": timedelta(minutes=2),
+    "heartbeat_timeout": HEARTBEAT,
+    "retry_policy": _ONCE,
+    "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
+
 SCAN: Final[RemoteOptions] = {
     "start_to_close_timeout": timedelta(minutes=10),
     "heartbeat_timeout": HEARTBEAT,

@@ -15,6 +15,7 @@ from windlass.workflows._options import (
     HOOK_RUN,
     OPENED,
     OPENING,
+    PLACING,
     QUICK,
     WATCHING,
     in_pool,
@@ -39,6 +40,7 @@ with workflow.unsafe.imports_passed_through():
         LoadRequest,
         PackageRequest,
         Performed,
+        PlaceRequest,
         ReleaseRequest,
         SettingsRequest,
         UninstallRequest,
@@ -47,7 +49,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from windlass.domain.drift.comparison import held
     from windlass.domain.ids import PackageKey
-    from windlass.domain.lifecycle.steps import BINDING_OF, Next, Step, content_to_load, hook_at
+    from windlass.domain.lifecycle.steps import BINDING_OF, Next, Step, content_to_load, hook_at, place_of
     from windlass.domain.lifecycle.transitions import Result
     from windlass.domain.packages.model import Artifact, Binding, Hook
 
@@ -58,6 +60,7 @@ REMOTE = frozenset(
     {
         Step.DOWNLOAD,
         Step.RESOLVE,
+        Step.PLACE,
         Step.WATCH,
         Step.CHECK_DRIFT,
         Step.UPGRADE_RELEASE,
@@ -81,11 +84,14 @@ class Pending(Protocol):
         ...
 
 
-def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None) -> Performed | None:
+def foregone(step: Next, state: LifecycleState, at_hand: Artifact | None, *, placed: bool) -> Performed | None:
     """Return what a step brings that takes no activity; None if it takes one.
 
-    ``at_hand`` is what the source comes to, as the last look at the object found it.
+    ``at_hand`` is what the source comes to, as the last look at the object found it; ``placed`` says that the same look
+    found that the package can be worked on in its place.
     """
+    if step.step is Step.PLACE and placed and not state.desired.refused:
+        return Performed(record=state.record)
     if step.step in WITHOUT_ACTIVITY or (step.step is Step.STARTUP and step.hook is None):
         return Performed(record=state.record)
     if step.step is Step.DOWNLOAD and at_hand is not None and at_hand.source == state.desired.source:
@@ -117,6 +123,15 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remot
             )
             installed = await _local_first(PackageActivities.install, request, went_remote)
             return Performed(record=installed.record)
+        case Step.PLACE:
+            place = PlaceRequest(key=key, uid=progress.owner, placement=None if desired.refused else desired.placement)
+            await workflow.execute_activity_method(
+                PackageActivities.place,
+                place,
+                summary=str(place.placement.target) if place.placement else "",
+                **PLACING,
+            )
+            return Performed(record=state.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
             loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content), went_remote)
@@ -143,6 +158,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remot
                     last=progress.removing
                     and progress.loaded is not None
                     and hook_at(progress.loaded, Binding.AFTER_DELETE_HELM, 0) is None,
+                    placement=place_of(desired, progress),
                 ),
                 summary="uninstall and wait until the objects are gone",
                 **in_pool(HELM_CHANGE, key, state, "helm"),
@@ -205,6 +221,7 @@ async def _apply_settings(key: PackageKey, state: LifecycleState, went_remote: C
         restore=target.mark if target else "",
         settings=state.desired.settings,
         keep=tuple(good.mark for good in state.control.good),
+        placement=state.progress.placed,
     )
     applied = await _local_first(SettingsActivities.apply_settings, request, went_remote)
     return Performed(
@@ -222,6 +239,7 @@ async def _watch(key: PackageKey, state: LifecycleState) -> Performed:
         artifact=_known(loaded.artifact if loaded else None),
         hooks=loaded.hooks if loaded else (),
         record=state.record,
+        placement=state.progress.placed,
     )
     begun = await workflow.execute_activity_method(EventHookActivities.watch, request, **WATCHING)
     return Performed(result=Result(unsynchronized=begun.unsynchronized), record=begun.record, queues=begun.queues)
@@ -237,6 +255,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         record=state.record,
         keep=tuple(good.mark for good in state.control.good),
         settings=state.desired.settings,
+        placement=state.progress.placed,
     )
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,
@@ -244,7 +263,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         summary=f"{content.source.package} {content.exact}",
         **in_pool(HELM_CHANGE, key, state, "helm"),
     )
-    release = ReleaseStatus(name=made.name, namespace=key.target_namespace, revision=made.revision or None)
+    release = ReleaseStatus(name=made.name, namespace=made.namespace or key.home, revision=made.revision or None)
     healed = f", after {made.healed}" if made.healed else ""
     note = f"{made.action} revision {made.revision}{healed}" if made.action in {"installed", "upgraded"} else ""
     return Performed(
@@ -262,6 +281,7 @@ async def _check_drift(key: PackageKey, state: LifecycleState) -> Performed:
         revision=(state.release.revision or 0) if state.release else 0,
         correct=state.desired.drift.corrects,
         held=tuple(held(state.drift.corrections, workflow.time())),
+        placement=state.progress.placed,
     )
     found = await workflow.execute_activity_method(
         DriftActivities.check, request, summary=state.desired.drift.mode.value, **DRIFT_CHECK
@@ -279,6 +299,7 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         binding=BINDING_OF[step.step],
         run_id=state.hook_run,
         record=state.record,
+        placement=place_of(state.wanted, state.progress),
     )
     ran = await workflow.execute_activity_method(
         HookActivities.run,

@@ -110,7 +110,9 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     return state.model_copy(
         update={
             "desired": found.desired,
-            "progress": Progress(artifact=kept.artifact, released=kept.released, completed=kept.completed),
+            "progress": Progress(
+                artifact=kept.artifact, released=kept.released, completed=kept.completed, placed=kept.placement
+            ),
             "conditions": conditions,
             "orders": kept.orders,
             "paused": kept.paused,

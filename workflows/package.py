@@ -71,6 +71,7 @@ class PackageLifecycleWorkflow:
         self._observed = start.state is not None
         self._stale = True
         self._at_hand: Artifact | None = None
+        self._placed = False
         self._show_after = STATUS_DELAY
         self._look_at = 0.0
         self._looks_failed = 0
@@ -265,7 +266,7 @@ class PackageLifecycleWorkflow:
             self._state = moves.skipped(self._state, step, leave.why, workflow.time())
             return
         self._state = moves.changed(self._state, on_begin(step), workflow.time())
-        known = foregone(step, started, self._at_hand)
+        known = foregone(step, started, self._at_hand, placed=self._placed)
         if known is not None:
             self._fold(step, started, known)
             return
@@ -425,6 +426,7 @@ class PackageLifecycleWorkflow:
     def _take_in(self, found: Observation) -> None:
         """Take over an observation: what is wanted now, and on the first one what outlived an earlier workflow."""
         self._at_hand, self._show_after = found.artifact, found.show_after or STATUS_DELAY
+        self._placed = found.placed
         if not self._observed:
             self._observed = True
             self._state = moves.restored(self._state, found, workflow.time())

@@ -13,6 +13,7 @@ from windlass.activities.brief import Brief, Briefs
 from windlass.activities.content import Contents, State
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.hooks.runs import Call, HookRuns, Outcome
+from windlass.activities.placing import required
 from windlass.contracts.record import JournalEntry, PackageRecord, RecordRef, WatchedRecord
 from windlass.contracts.steps import (
     EventsRequest,
@@ -23,7 +24,7 @@ from windlass.contracts.steps import (
     WatchResult,
 )
 from windlass.domain.errors import Reason, TransientError, WindlassError
-from windlass.domain.ids import PackageKey, record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, PackageKey, record_name
 from windlass.domain.packages.model import Binding
 from windlass.ports.suspects import STEP, Suspects
 from windlass.ports.watches import EventRun, HookWatches, PackageWatch
@@ -60,7 +61,7 @@ class EventHookActivities:
                 state.ref,
                 lambda record: record.model_copy(update={"watched": watched}),
             )
-        watch = await self._watches.open(request.key, watched)
+        watch = await self._watches.open(request.key, required(request.placement, request.key), watched)
         return WatchResult(queues=watch.waiting(), unsynchronized=watch.unsynchronized(), record=state.ref)
 
     @activity.defn(name="hook.unwatch")
@@ -121,7 +122,7 @@ class EventHookActivities:
         brief.beat.details = request.queue
         state = await self._contents.applied(request.key, request.uid, request.record)
         watched = _watched(request, state)
-        watch = await self._watches.open(request.key, watched)
+        watch = await self._watches.open(request.key, required(request.placement, request.key), watched)
         watch.announce()  # opened by this very run, other queues have something to tell as well
         last = watched.runs.get(request.queue)
         if last is not None and last.run_id == request.run_id:
@@ -148,7 +149,14 @@ class EventHookActivities:
         self, request: EventsRequest, run: EventRun, watch: PackageWatch, state: State, brief: Brief
     ) -> tuple[EventsResult, State]:
         content = await self._contents.ensure(request.artifact)
-        call = Call(key=request.key, uid=request.uid, hook=run.hook, binding=Binding.KUBERNETES, context=run.context)
+        call = Call(
+            key=request.key,
+            placement=required(request.placement, request.key),
+            uid=request.uid,
+            hook=run.hook,
+            binding=Binding.KUBERNETES,
+            context=run.context,
+        )
 
         def result(outcome: Outcome) -> EventsResult:
             return EventsResult(hook=run.hook.path, items=run.items, changed=outcome.changed, duration=outcome.duration)
@@ -169,7 +177,7 @@ def _watched(request: EventsRequest, state: State) -> WatchedRecord:
     if watched is None or watched.digest != request.artifact.digest:
         raise TransientError(
             Reason.STATE_LOST,
-            f"the state Secret {record_name(request.key)} in {request.key.target_namespace} says nothing of watches",
+            f"the state Secret {record_name(request.key)} in {SYSTEM_NAMESPACE} says nothing of watches",
             hint="nothing to do: settings are applied and hooks are run anew",
         )
     return watched

@@ -10,6 +10,7 @@ from temporalio import activity
 from windlass.activities.content import Contents
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.hooks.runs import Call, HookRuns, Outcome
+from windlass.activities.placing import required
 from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.hooks.configuration import binding_context
@@ -45,9 +46,11 @@ class HookActivities:
             state = await read(request.key, request.uid, request.record)
             if (journalled := state.record.hook_result(request.run_id)) is not None:
                 return HookResult.model_validate(journalled).model_copy(update={"record": state.ref})
-            snapshots = await self._watches.snapshots(request.key, request.hook)
+            placement = required(request.placement, request.key)
+            snapshots = await self._watches.snapshots(request.key, placement, request.hook)
             call = Call(
                 key=request.key,
+                placement=placement,
                 uid=request.uid,
                 hook=request.hook,
                 binding=request.binding,

@@ -11,14 +11,16 @@ from windlass.activities.content import Content, Contents, State
 from windlass.contracts.record import PackageRecord
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks.configuration import config_values_file, failure_reason, values_file
-from windlass.domain.hooks.patch_operations import bounds_of, parse_operations
-from windlass.domain.ids import PackageKey, hook_account_name
+from windlass.domain.hooks.patch_operations import Bounds, bounds_of, parse_operations
+from windlass.domain.ids import PackageKey
 from windlass.domain.packages.model import Binding, Hook
 from windlass.domain.settings.schema import raise_if_invalid, validate
 from windlass.domain.settings.value_patches import accept
 from windlass.domain.settings.values import VALUES_ROOT, base_values, camel_key
-from windlass.ports.hooks import HookAccess, HookFailedError, HookOutput, HookPatchers, HookRun, Hooks
+from windlass.domain.target import Placement
+from windlass.ports.hooks import HookFailedError, HookOutput, HookPatchers, HookRun, Hooks
 from windlass.ports.metrics import HookMetrics
+from windlass.ports.targets import Acting, Role, Targets
 
 type Journal = Callable[[PackageRecord, Outcome], PackageRecord]
 """Writes a run into the record: returns the record with whatever makes a repeated attempt recognise it."""
@@ -29,6 +31,7 @@ class Call:
     """One run of one hook of one package."""
 
     key: PackageKey
+    placement: Placement
     uid: str
     hook: Hook
     binding: Binding
@@ -48,10 +51,10 @@ class HookRuns:
     """Runs hooks. What a run asked for is checked as a whole before any of it is done."""
 
     def __init__(
-        self, *, hooks: Hooks, access: HookAccess, patchers: HookPatchers, metrics: HookMetrics, contents: Contents
+        self, *, hooks: Hooks, targets: Targets, patchers: HookPatchers, metrics: HookMetrics, contents: Contents
     ) -> None:
         self._hooks = hooks
-        self._access = access
+        self._targets = targets
         self._patchers = patchers
         self._metrics = metrics
         self._contents = contents
@@ -73,12 +76,24 @@ class HookRuns:
             TransientError: it failed, or what it asked for could not be done; the reason is that of its binding.
             PermanentError: it asked for what it must not; nothing of it was done.
         """
-        run = await self._prepared(call, content, state)
+        async with self._targets.acting(call.placement.target) as acting:
+            return await self._run(call, content, state, journal, acting, before_change)
+
+    async def _run(
+        self,
+        call: Call,
+        content: Content,
+        state: State,
+        journal: Journal,
+        acting: Acting,
+        before_change: Callable[[], Awaitable[None]] | None,
+    ) -> tuple[Outcome, State]:
+        run = self._prepared(call, content, state, acting)
         try:
             output = await self._hooks.run(run)
         except HookFailedError as failure:
             try:
-                await self._execute(call, run, failure.operations)
+                await self._execute(call, acting, failure.operations)
             except WindlassError as error:
                 both = f"{failure.message}\nand what it asked for all the same failed too: {error.message}"
                 raise TransientError(failure.reason, both, hint=failure.hint) from None
@@ -87,7 +102,7 @@ class HookRuns:
             self._accepted(call, content, state.record, output)
             if output.values_patch and before_change is not None:
                 await before_change()
-            await self._execute(call, run, output.operations)
+            await self._execute(call, acting, output.operations)
             self._metrics.record(call.key, call.hook.path, output.metrics)
             outcomes: list[Outcome] = []
 
@@ -102,13 +117,12 @@ class HookRuns:
             saved = await self._contents.update(call.key, call.uid, state.ref, journalled)
         return outcomes[-1], saved
 
-    async def _execute(self, call: Call, run: HookRun, operations: Sequence[Mapping[str, Any]]) -> None:
+    async def _execute(self, call: Call, acting: Acting, operations: Sequence[Mapping[str, Any]]) -> None:
         if operations:
-            async with self._patchers.acting_as(run.kubeconfig, run.package_id) as patcher:
-                await patcher.execute(operations, bounds_of(call.key))
+            patcher = self._patchers.over(await acting.kube(Role.HOOKS), call.key.package_id)
+            await patcher.execute(operations, _bounds(call))
 
-    async def _prepared(self, call: Call, content: Content, state: State) -> HookRun:
-        namespace = call.key.target_namespace
+    def _prepared(self, call: Call, content: Content, state: State, acting: Acting) -> HookRun:
         name = content.package.definition.name
         values = self._contents.values(content, state.record)
         return HookRun(
@@ -118,10 +132,8 @@ class HookRuns:
             context=call.context,
             values=values_file(name, values, {}),
             config_values=config_values_file(name, state.record.settings or {}, {}),
-            kubeconfig=await self._access.kubeconfig(
-                namespace, hook_account_name(call.key), cluster_wide=call.key.cluster_wide
-            ),
-            namespace=namespace,
+            kubeconfig=acting.kubeconfig_text(),
+            namespace=call.placement.target.namespace,
             package_id=call.key.package_id,
         )
 
@@ -134,7 +146,7 @@ class HookRuns:
                 hint="write computed values to VALUES_JSON_PATCH_PATH",
                 actor=Actor.AUTHOR,
             )
-        parse_operations(output.operations, bounds_of(call.key))
+        parse_operations(output.operations, _bounds(call))
         self._patched(call, content, record, output)
 
     def _patched(self, call: Call, content: Content, record: PackageRecord, output: HookOutput) -> PackageRecord:
@@ -150,6 +162,10 @@ class HookRuns:
             found = validate(outcome.values, content.schemas.values, root=VALUES_ROOT, concealed=outcome.values)
             raise_if_invalid(found, what="values after the hook's patch", actor=Actor.AUTHOR)
         return record.model_copy(update={"patches": outcome.stored})
+
+
+def _bounds(call: Call) -> Bounds:
+    return bounds_of(call.key, call.placement.target.namespace)
 
 
 @contextmanager

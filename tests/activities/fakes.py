@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,30 @@ from typing import Any
 from temporalio.testing import ActivityEnvironment
 
 from support.fake_kube import FakeKube
+from support.targets import FakeTargets, placed
 from windlass.activities.content import Contents
 from windlass.activities.hooks.discovery import HookDiscovery
 from windlass.activities.hooks.runs import HookRuns
 from windlass.activities.openings import Openings
 from windlass.activities.package_objects import PackageObjects
+from windlass.activities.references import References
 from windlass.adapters.metrics.hooks import HookMetricsCollector
 from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, WatchedRecord
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks.patch_operations import Bounds
-from windlass.domain.ids import API_VERSION, PackageKey
+from windlass.domain.ids import API_VERSION, PackageKey, owner_name
 from windlass.domain.lifecycle.readiness import Progress
 from windlass.domain.packages.model import Artifact, Binding, Definition, Hook, Package, Source
+from windlass.domain.target import Placement, Target
 from windlass.ports.events import EventNote
 from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
-from windlass.ports.kube import Object, ObjectRef, OnProgress
+from windlass.ports.kube import Kube, Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
 from windlass.ports.watches import BeginAhead, EventRun
 
 KEY = PackageKey(namespace="prod", name="web")
+PLACED = placed("prod", "web")
 DIGEST_KEY = b"0123456789abcdef0123456789abcdef"
 SOURCE = Source(repository="shelf", package="web", version="1.0.0")
 ARTIFACT = Artifact(source=SOURCE, digest="sha256:1")
@@ -170,7 +174,8 @@ class FakeHelm:
             objects=(DEPLOYMENT,),
         )
 
-    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
+    async def uninstall(self, ref: ReleaseRef, *, owner: str, told: Told | None = None) -> tuple[ObjectRef, ...]:
+        assert owner == owner_name(KEY)
         if told is not None and ref.name in self.objects_of:
             await told(self.objects_of[ref.name])
         self.uninstalled.append(ref.name)
@@ -192,6 +197,7 @@ class FakeReadiness:
 
     async def wait_ready(
         self,
+        target: Target,
         refs: Sequence[ObjectRef],
         *,
         deadline: float,
@@ -199,6 +205,7 @@ class FakeReadiness:
         owner: ObjectRef | None = None,
         owner_generation: int = 0,
     ) -> bool:
+        assert target == PLACED.target
         self.awaited, self.deadline, self.owner = list(refs), deadline, (owner, owner_generation)
         for reading in self.readings:
             await on_progress(reading)
@@ -208,7 +215,10 @@ class FakeReadiness:
             raise self.failure
         return self.ready
 
-    async def wait_gone(self, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress) -> None:
+    async def wait_gone(
+        self, target: Target, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress
+    ) -> None:
+        assert target == PLACED.target
         self.gone, self.deadline = list(refs), deadline
         for reading in self.readings:
             await on_progress(reading)
@@ -277,8 +287,8 @@ class FakeWatches:
     allowed: list[tuple[BeginAhead, float]] = field(default_factory=list[tuple[BeginAhead, float]])
     held: list[float] = field(default_factory=list[float])
 
-    async def open(self, key: PackageKey, watched: WatchedRecord) -> FakeWatches:
-        assert key == KEY
+    async def open(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> FakeWatches:
+        assert (key, placement) == (KEY, PLACED)
         if self.failure is not None:
             raise self.failure
         self.opened.append(watched.digest)
@@ -288,8 +298,10 @@ class FakeWatches:
         assert key == KEY
         self.closed += 1
 
-    async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-        assert (key, bool(hook.path)) == (KEY, True)
+    async def snapshots(
+        self, key: PackageKey, placement: Placement, hook: Hook
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        assert (key, placement, bool(hook.path)) == (KEY, PLACED, True)
         return self.snapshot
 
     def allow(self, key: PackageKey, queue: str, begin: BeginAhead, *, since: float) -> None:
@@ -348,43 +360,22 @@ class FakeScripts:
 
 
 @dataclass
-class FakeAccess:
-    accounts: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-
-    async def kubeconfig(self, namespace: str, account: str, *, cluster_wide: bool = False) -> str:
-        del cluster_wide
-        self.accounts.add((namespace, account))
-        return f"kubeconfig of {account}"
-
-    async def remove(self, namespace: str, account: str, *, cluster_wide: bool = False) -> None:
-        del cluster_wide
-        self.accounts.discard((namespace, account))
-
-
-@dataclass
 class FakePatchers:
-    """Records what was executed with whose rights."""
+    """Records what was executed."""
 
-    executed: list[tuple[str, list[Mapping[str, Any]]]] = field(
-        default_factory=list[tuple[str, list[Mapping[str, Any]]]]
-    )
+    executed: list[list[Mapping[str, Any]]] = field(default_factory=list[list[Mapping[str, Any]]])
     failure: Exception | None = None
 
-    @asynccontextmanager
-    async def acting_as(self, kubeconfig: str, package: str) -> AsyncGenerator[FakePatchers.Patcher]:
+    def over(self, kube: Kube, package: str) -> FakePatchers:
         assert package
-        yield FakePatchers.Patcher(self, kubeconfig)
+        assert isinstance(kube, FakeKube)
+        return self
 
-    @dataclass
-    class Patcher:
-        owner: FakePatchers
-        kubeconfig: str
-
-        async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:
-            assert bounds == Bounds(namespace="prod", prefix="web-")
-            if self.owner.failure is not None:
-                raise self.owner.failure
-            self.owner.executed.append((self.kubeconfig, list(operations)))
+    async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:
+        assert bounds == Bounds(namespace="prod", prefix="web-")
+        if self.failure is not None:
+            raise self.failure
+        self.executed.append(list(operations))
 
 
 @dataclass
@@ -418,7 +409,6 @@ class Bench:
     hooks: FakeHooks = field(default_factory=FakeHooks)
     jq: FakeJq = field(default_factory=FakeJq)
     watches: FakeWatches = field(default_factory=FakeWatches)
-    access: FakeAccess = field(default_factory=FakeAccess)
     patchers: FakePatchers = field(default_factory=FakePatchers)
     suspects: FakeSuspects = field(default_factory=FakeSuspects)
     scripts: FakeScripts = field(default_factory=FakeScripts)
@@ -428,12 +418,14 @@ class Bench:
     environment: ActivityEnvironment = field(default_factory=ActivityEnvironment)
 
     def __post_init__(self) -> None:
+        self.targets = FakeTargets(self.kube)
+        self.references = References(self.targets)
         self.contents = Contents(self.kube, self.packages, self.records, DIGEST_KEY)
         discovery = HookDiscovery(self.hooks, self.jq)
         self.openings = Openings(contents=self.contents, discovery=discovery, jq=self.jq, suspects=self.suspects)
         self.hook_runs = HookRuns(
             hooks=self.hooks,
-            access=self.access,
+            targets=self.targets,
             patchers=self.patchers,
             metrics=self.metrics,
             contents=self.contents,
@@ -450,7 +442,7 @@ class Bench:
     @property
     def objects(self) -> PackageObjects:
         """Objects as a process sees them that has seen none yet."""
-        return PackageObjects(self.kube, DIGEST_KEY)
+        return PackageObjects(self.kube, self.references, DIGEST_KEY)
 
     def application(self, *, metadata: Object | None = None, status: Object | None = None, **spec: Any) -> Object:
         """Put the object as the API server would hold it; return it."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from activities.fakes import ARTIFACT, KEY, Bench
+from activities.fakes import ARTIFACT, KEY, PLACED, Bench
 
 from windlass.activities.hooks.events import EventHookActivities
 from windlass.contracts.record import BindingRecord, RecordRef, WatchedRecord
@@ -38,7 +38,9 @@ def ref(bench: Bench) -> RecordRef | None:
 
 
 async def run(bench: Bench, run_id: str = "r1") -> EventsResult:
-    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench))
+    request = EventsRequest(
+        key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench)
+    )
     return await bench.run(activities(bench).run_events, request)
 
 
@@ -107,7 +109,9 @@ async def test_runs_of_one_queue_never_meet() -> None:
     bench = prepared(run_of(), run_of())
     events = activities(bench)
     requests = [
-        EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench))
+        EventsRequest(
+            key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench)
+        )
         for run_id in ("r1", "r2")
     ]
     await asyncio.gather(*(bench.run(events.run_events, request) for request in requests))
@@ -125,7 +129,14 @@ async def test_a_lost_record_is_told_as_such() -> None:
 async def test_bindings_enabled_before_go_on_where_they_stood() -> None:
     told = WATCHED.model_copy(update={"bindings": {"hooks/x#0": BindingRecord(synchronized=True)}})
     bench = prepared(watched=told)
-    request = WatchRequest(key=KEY, uid="u1", artifact=ARTIFACT, hooks=(HOOK,), record=ref(bench))
+    request = WatchRequest(
+        key=KEY,
+        placement=PLACED,
+        uid="u1",
+        artifact=ARTIFACT,
+        hooks=(HOOK,),
+        record=ref(bench),
+    )
     await bench.run(activities(bench).watch, request)
     assert bench.records.record.watched == told
     await bench.run(activities(bench).unwatch, UnwatchRequest(key=KEY, uid="u1", record=ref(bench)))
@@ -140,14 +151,18 @@ async def test_values_of_a_hook_survive_a_write_in_between() -> None:
     stale = ref(bench)
     # A release was begun meanwhile: the run knows an older state of the record.
     bench.records.put(settings={}, watched=WATCHED, completed="x")
-    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=stale)
+    request = EventsRequest(
+        key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=stale
+    )
     await bench.run(activities(bench).run_events, request)
     assert (bench.records.record.completed, bench.records.record.patches) == ("x", (PATCH,))
 
 
 async def begun(bench: Bench, events: EventHookActivities, run_id: str = "r1") -> EventsResult:
     """Run as the local activity that a run begins in."""
-    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench))
+    request = EventsRequest(
+        key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench)
+    )
     environment = bench.environment
     environment.info = replace(environment.info, is_local=True)
     try:
@@ -173,7 +188,9 @@ async def test_what_the_workflow_must_learn_of_is_left_to_the_remote_activity(wh
     events = activities(bench)
     assert await begun(bench, events) == EventsResult(pending=True)
     assert bench.records.record.patches == ()
-    request = EventsRequest(key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=ref(bench))
+    request = EventsRequest(
+        key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, queue="main", run_id="r1", record=ref(bench)
+    )
     result = await bench.run(events.run_events, request)
     assert (result.pending, result.changed) == (False, why == "values")
     assert len(result.reports) == (why == "report")
@@ -191,7 +208,14 @@ async def test_disabling_ends_a_run_that_nobody_has_come_for() -> None:
 
 async def at(bench: Bench, events: EventHookActivities, moment: float, run_id: str = "r1") -> EventsResult:
     request = EventsRequest(
-        key=KEY, uid="u1", artifact=ARTIFACT, queue="main", run_id=run_id, record=ref(bench), at=moment
+        key=KEY,
+        placement=PLACED,
+        uid="u1",
+        artifact=ARTIFACT,
+        queue="main",
+        run_id=run_id,
+        record=ref(bench),
+        at=moment,
     )
     return await bench.run(events.run_events, request)
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, KEY, OWN, Bench, package
+from activities.fakes import ARTIFACT, CLAIM, DEPLOYMENT, KEY, OWN, PLACED, Bench, package
 
 from support.fake_kube import FakeKube
 from support.waiting import eventually
@@ -24,6 +24,7 @@ def activities(bench: Bench, turns: Turns | None = None) -> HelmActivities:
         kube=bench.kube,
         objects=bench.objects,
         helm=bench.helm,
+        targets=bench.targets,
         readiness=bench.readiness,
         contents=bench.contents,
         clock=bench.clock,
@@ -35,13 +36,17 @@ async def upgrade(bench: Bench, *, record: dict[str, Any] | None = None, **spec:
     obj = bench.application(**spec)
     uid = obj["metadata"]["uid"]
     ref = bench.records.put(**{"uid": uid, "settings": {"port": 80}, **(record or {})})
-    request = ReleaseRequest(key=KEY, uid=uid, generation=obj["metadata"]["generation"], artifact=ARTIFACT, record=ref)
+    request = ReleaseRequest(
+        key=KEY, placement=PLACED, uid=uid, generation=obj["metadata"]["generation"], artifact=ARTIFACT, record=ref
+    )
     return await bench.run(activities(bench).upgrade_release, request)
 
 
 async def uninstall(bench: Bench) -> UninstallResult:
     ref = bench.records.stored[KEY][1]
-    return await bench.run(activities(bench).uninstall_release, UninstallRequest(key=KEY, uid="u1", record=ref))
+    return await bench.run(
+        activities(bench).uninstall_release, UninstallRequest(key=KEY, placement=PLACED, uid="u1", record=ref)
+    )
 
 
 def put(kube: FakeKube, ref: ObjectRef, **annotations: str) -> None:
@@ -54,8 +59,8 @@ async def test_the_release_gets_the_merged_values_and_is_awaited() -> None:
     found = await upgrade(bench, timeouts={"readiness": "90s"})
     (request,) = bench.helm.upgrades
     assert request.values == {"replicas": 1, "port": 80}
-    assert (request.ref.namespace, request.ref.name) == ("prod", "prod.web")
-    assert (found.action, found.name, found.revision, found.superseded) == ("installed", "prod.web", 1, False)
+    assert (request.ref.namespace, request.ref.name) == ("prod", "web")
+    assert (found.action, found.name, found.revision, found.superseded) == ("installed", "web", 1, False)
     assert (bench.readiness.awaited, bench.readiness.deadline) == ([DEPLOYMENT], 90.0)
     assert bench.readiness.owner == (OWN, 1)
 
@@ -103,7 +108,13 @@ async def test_what_a_release_is_made_from_is_kept_beside_the_good_ones() -> Non
         uid=obj["metadata"]["uid"], settings={"port": 80}, settings_digest="s1", patches=patches, revisions=older
     )
     request = ReleaseRequest(
-        key=KEY, uid=obj["metadata"]["uid"], generation=1, artifact=ARTIFACT, record=ref, keep=("good",)
+        key=KEY,
+        placement=PLACED,
+        uid=obj["metadata"]["uid"],
+        generation=1,
+        artifact=ARTIFACT,
+        record=ref,
+        keep=("good",),
     )
     saves = bench.records.saves
     await bench.run(activities(bench).upgrade_release, request)
@@ -163,7 +174,13 @@ async def test_a_failure_of_the_wait_passes_through() -> None:
 async def test_an_object_that_was_replaced_is_not_released_for() -> None:
     bench = Bench()
     bench.application()
-    request = ReleaseRequest(key=KEY, uid="an-earlier-one", generation=1, artifact=ARTIFACT)
+    request = ReleaseRequest(
+        key=KEY,
+        placement=PLACED,
+        uid="an-earlier-one",
+        generation=1,
+        artifact=ARTIFACT,
+    )
     with pytest.raises(TransientError) as refused:
         await bench.run(activities(bench).upgrade_release, request)
     assert refused.value.reason is Reason.API_CONFLICT
@@ -176,18 +193,18 @@ async def test_an_object_that_was_replaced_is_not_released_for() -> None:
 async def test_objects_are_awaited_and_what_the_chart_keeps_is_not() -> None:
     bench = Bench()
     bench.records.put(released=ReleasedRecord(digest="x", artifact=ARTIFACT))
-    bench.helm.objects_of["prod.web"] = (DEPLOYMENT, CLAIM)
+    bench.helm.objects_of["web"] = (DEPLOYMENT, CLAIM)
     put(bench.kube, DEPLOYMENT)
     put(bench.kube, CLAIM, **{KEEP: "keep"})
     found = await uninstall(bench)
-    assert (bench.helm.uninstalled, bench.readiness.gone, found.objects) == (["prod.web"], [DEPLOYMENT], 2)
+    assert (bench.helm.uninstalled, bench.readiness.gone, found.objects) == (["web"], [DEPLOYMENT], 2)
     assert (bench.records.record.leaving, bench.records.record.released) == ((), None)
 
 
 async def test_a_repeated_attempt_awaits_what_the_first_one_left() -> None:
     bench = Bench()
     bench.records.put()
-    bench.helm.objects_of["prod.web"] = (DEPLOYMENT,)
+    bench.helm.objects_of["web"] = (DEPLOYMENT,)
     put(bench.kube, DEPLOYMENT)
     bench.readiness.failure = TransientError(Reason.UNINSTALL_FAILED, "Deployment/web is still there")
     with pytest.raises(TransientError):
@@ -204,9 +221,9 @@ async def test_a_repeated_attempt_awaits_what_the_first_one_left() -> None:
 async def test_what_is_dropped_next_is_not_written_once_more() -> None:
     bench = Bench()
     ref = bench.records.put(released=ReleasedRecord(digest="x", artifact=ARTIFACT))
-    bench.helm.objects_of["prod.web"] = (DEPLOYMENT,)
+    bench.helm.objects_of["web"] = (DEPLOYMENT,)
     before = bench.records.saves
-    request = UninstallRequest(key=KEY, uid="u1", record=ref, last=True)
+    request = UninstallRequest(key=KEY, placement=PLACED, uid="u1", record=ref, last=True)
     found = await bench.run(activities(bench).uninstall_release, request)
     assert (found.objects, bench.helm.objects_of) == (1, {})
     assert bench.records.saves == before + 1
@@ -231,7 +248,15 @@ def refer(bench: Bench, text: str, **other: str) -> None:
 
 async def awaited(bench: Bench, uid: str, **fields: Any) -> ReleaseResult:
     ref = bench.records.put(uid=uid, settings={"port": 80})
-    request = ReleaseRequest(key=KEY, uid=uid, generation=1, artifact=ARTIFACT, record=ref, **fields)
+    request = ReleaseRequest(
+        key=KEY,
+        placement=PLACED,
+        uid=uid,
+        generation=1,
+        artifact=ARTIFACT,
+        record=ref,
+        **fields,
+    )
     return await bench.run(activities(bench).upgrade_release, request)
 
 
@@ -283,7 +308,12 @@ async def test_a_turn_at_helm_ends_with_the_operation_and_not_with_the_wait() ->
     bench, turns = Bench(), Turns(1)
     uid = bench.application()["metadata"]["uid"]
     request = ReleaseRequest(
-        key=KEY, uid=uid, generation=1, artifact=ARTIFACT, record=bench.records.put(uid=uid, settings={"port": 80})
+        key=KEY,
+        placement=PLACED,
+        uid=uid,
+        generation=1,
+        artifact=ARTIFACT,
+        record=bench.records.put(uid=uid, settings={"port": 80}),
     )
     free: dict[str, bool] = {}
 

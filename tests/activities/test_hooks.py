@@ -5,14 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from activities.fakes import ARTIFACT, HOOK, KEY, Bench, package
+from activities.fakes import ARTIFACT, HOOK, KEY, PLACED, Bench, package
 
 from windlass.activities.hooks.lifecycle import HookActivities
 from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks.metrics import Action, Sample
-from windlass.domain.ids import hook_account_name
 from windlass.domain.packages.model import Binding
 from windlass.ports.hooks import HookFailedError, HookOutput
 
@@ -28,7 +27,9 @@ def activities(bench: Bench) -> HookActivities:
 
 
 def request(ref: RecordRef | None, run_id: str = "run-1", binding: Binding = Binding.BEFORE_HELM) -> HookRequest:
-    return HookRequest(key=KEY, uid="u1", artifact=ARTIFACT, hook=HOOK, binding=binding, run_id=run_id, record=ref)
+    return HookRequest(
+        key=KEY, placement=PLACED, uid="u1", artifact=ARTIFACT, hook=HOOK, binding=binding, run_id=run_id, record=ref
+    )
 
 
 async def run(bench: Bench, run_id: str = "run-1", **more: Any) -> HookResult:
@@ -50,7 +51,7 @@ async def test_a_hook_gets_its_files_and_its_own_identity() -> None:
     assert ran.context == [{"binding": "beforeHelm", "snapshots": {}}]
     assert ran.values == {"global": {}, "web": {"replicas": 1, "port": 80}}
     assert ran.config_values["web"]["port"] == 80
-    assert ran.kubeconfig == f"kubeconfig of {hook_account_name(KEY)}"
+    assert ran.kubeconfig == "kubeconfig of service account windlass-application in prod"
     assert (ran.namespace, ran.package_id, ran.hook) == ("prod", "prod.web", HOOK)
 
 
@@ -76,7 +77,7 @@ async def test_a_run_that_is_journalled_is_not_repeated() -> None:
 async def test_operations_are_executed_with_the_hooks_own_rights_before_the_patch_is_kept() -> None:
     bench = prepared(HookOutput(operations=[CREATE], values_patch=[PATCH]))
     await run(bench)
-    assert bench.patchers.executed == [(f"kubeconfig of {hook_account_name(KEY)}", [CREATE])]
+    assert (bench.patchers.executed, bench.targets.acted) == ([[CREATE]], [PLACED.target])
     assert bench.records.record.patches == (PATCH,)
 
 
@@ -106,7 +107,7 @@ async def test_what_a_failed_hook_asked_for_nevertheless_is_done_and_the_failure
     bench = prepared(failure)
     with pytest.raises(HookFailedError, match="it broke"):
         await run(bench)
-    assert bench.patchers.executed == [(f"kubeconfig of {hook_account_name(KEY)}", [CREATE])]
+    assert (bench.patchers.executed, bench.targets.acted) == ([[CREATE]], [PLACED.target])
     assert bench.records.record.journal == ()
 
     bench.patchers.failure = TransientError(Reason.API_CONFLICT, "ConfigMap/web-x exists")

@@ -19,6 +19,7 @@ from windlass.ports.packages import Repository
 def observing(bench: Bench) -> ObserveActivities:
     return ObserveActivities(
         objects=bench.objects,
+        references=bench.references,
         records=bench.records,
         contents=bench.contents,
         openings=bench.openings,

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, SOURCE, Bench, package
+from activities.fakes import ARTIFACT, DIGEST_KEY, KEY, OWN, PLACED, SOURCE, Bench, package
 
 from windlass.activities.cleaning import CleaningActivities
 from windlass.activities.packages import PackageActivities
@@ -18,7 +18,7 @@ from windlass.contracts.steps import (
     SettingsRequest,
 )
 from windlass.domain.errors import PermanentError, Reason, TransientError
-from windlass.domain.ids import FINALIZER, hook_account_name
+from windlass.domain.ids import FINALIZER
 from windlass.domain.packages.model import Artifact
 from windlass.ports.hooks import Verdict
 from windlass.ports.kube import Object, ObjectRef
@@ -30,6 +30,8 @@ def activities(bench: Bench) -> PackageActivities:
         objects=bench.objects,
         packages=bench.packages,
         contents=bench.contents,
+        references=bench.references,
+        targets=bench.targets,
         openings=bench.openings,
     )
 
@@ -146,7 +148,7 @@ async def test_hooks_are_asked_once_for_each_content() -> None:
 async def apply(bench: Bench, **spec: Any) -> Any:
     uid = bench.application(**spec)["metadata"]["uid"]
     ref = bench.records.stored[KEY][1] if KEY in bench.records.stored else None
-    request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, record=ref)
+    request = SettingsRequest(key=KEY, placement=PLACED, uid=uid, artifact=ARTIFACT, record=ref)
     return await bench.run(settings(bench).apply_settings, request)
 
 
@@ -269,7 +271,7 @@ async def test_values_that_follow_from_valid_settings_are_checked_too() -> None:
 async def test_settings_of_an_object_that_was_replaced_are_not_applied() -> None:
     bench = Bench()
     bench.application()
-    request = SettingsRequest(key=KEY, uid="an-earlier-one", artifact=ARTIFACT)
+    request = SettingsRequest(key=KEY, placement=PLACED, uid="an-earlier-one", artifact=ARTIFACT)
     with pytest.raises(TransientError) as refused:
         await bench.run(settings(bench).apply_settings, request)
     assert refused.value.reason is Reason.API_CONFLICT
@@ -287,7 +289,13 @@ async def test_the_settings_of_a_good_release_are_brought_back_whatever_the_obje
     )
     uid = bench.application(settings={"port": 0})["metadata"]["uid"]
     bench.records.put(uid=uid, settings={"port": 81}, settings_digest="s2", revisions=(kept,))
-    request = SettingsRequest(key=KEY, uid=uid, artifact=ARTIFACT, restore="sha256:1/s1")
+    request = SettingsRequest(
+        key=KEY,
+        placement=PLACED,
+        uid=uid,
+        artifact=ARTIFACT,
+        restore="sha256:1/s1",
+    )
     found = await bench.run(settings(bench).apply_settings, request)
     assert found.settings == good.settings
     assert found.values != good.values, "with what the hooks had patched"
@@ -297,7 +305,13 @@ async def test_the_settings_of_a_good_release_are_brought_back_whatever_the_obje
 async def test_a_good_release_whose_settings_are_lost_says_so() -> None:
     bench = Bench()
     await apply(bench, settings={"port": 80})
-    request = SettingsRequest(key=KEY, uid="u1", artifact=ARTIFACT, restore="sha256:1/gone")
+    request = SettingsRequest(
+        key=KEY,
+        placement=PLACED,
+        uid="u1",
+        artifact=ARTIFACT,
+        restore="sha256:1/gone",
+    )
     with pytest.raises(PermanentError) as refused:
         await bench.run(settings(bench).apply_settings, request)
     assert refused.value.reason is Reason.REVISION_LOST
@@ -312,17 +326,15 @@ async def test_cleaning_up_drops_files_account_and_record_and_may_be_repeated() 
     bench = Bench()
     bench.records.put(artifact=ARTIFACT)
     bench.packages.installed["prod.web"] = ARTIFACT.digest
-    bench.access.accounts.add(("prod", hook_account_name(KEY)))
     cleaning = CleaningActivities(
         packages=bench.packages,
         records=bench.records,
         watches=bench.watches,
-        access=bench.access,
         metrics=bench.metrics,
     )
     for _ in range(2):
         await bench.run(cleaning.clean_up, PackageRequest(key=KEY))
-    assert (bench.records.stored, bench.packages.installed, bench.access.accounts) == ({}, {}, set())
+    assert (bench.records.stored, bench.packages.installed) == ({}, {})
 
 
 async def test_a_modules_own_script_is_shown_the_values_and_its_no_is_passed_on() -> None:

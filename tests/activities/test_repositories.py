@@ -12,7 +12,7 @@ from support.fake_kube import FakeKube
 from windlass.activities.repositories import DOCKER_CONFIG, with_access
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.ids import API_VERSION, MODULE_NAMESPACE
+from windlass.domain.ids import API_VERSION, SYSTEM_NAMESPACE
 from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access
 
@@ -33,7 +33,7 @@ async def access(type_: str, data: dict[str, bytes]) -> Access:
             "apiVersion": "v1",
             "kind": "Secret",
             "type": type_,
-            "metadata": {"name": "login", "namespace": MODULE_NAMESPACE},
+            "metadata": {"name": "login", "namespace": SYSTEM_NAMESPACE},
             "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
         }
     )
@@ -83,7 +83,7 @@ async def test_a_secret_of_no_use_says_why_and_who_must_act(type_: str, data: di
         await access(type_, data)
     assert (refused.value.reason, refused.value.actor) == (Reason.UNAUTHORIZED, Actor.ADMIN)
     assert says in refused.value.message
-    assert f"Secret login in {MODULE_NAMESPACE}" in refused.value.message
+    assert f"Secret login in {SYSTEM_NAMESPACE}" in refused.value.message
     assert "s3cret" not in str(refused.value)
 
 

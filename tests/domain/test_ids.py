@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -39,10 +41,9 @@ def test_long_names_with_one_prefix_stay_different(prefix: str, first: str, seco
 @given(KEYS)
 def test_names_given_outside_are_valid_there(key: PackageKey) -> None:
     assert len(ids.release_name(key)) <= ids.RELEASE_NAME_MAX
-    assert all(is_dns_label(part) for part in ids.release_name(key).split("."))
+    assert is_dns_label(ids.release_name(key))
     assert len(ids.package_label(key)) <= ids.LABEL_MAX
-    assert all(is_dns_label(part) for part in ids.record_name(key).split("."))
-    assert is_dns_label(ids.hook_account_name(key))
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,251}[a-z0-9])?", ids.record_name(key))
     assert ids.package_workflow_id(key).startswith(ids.package_workflow_prefix(key.installation))
 
 
@@ -50,7 +51,7 @@ def test_names_given_outside_are_valid_there(key: PackageKey) -> None:
 def test_no_two_packages_share_a_name(first: PackageKey, second: PackageKey) -> None:
     assume(first != second)
     assert ids.package_workflow_id(first) != ids.package_workflow_id(second)
-    assert (first.target_namespace, ids.record_name(first)) != (second.target_namespace, ids.record_name(second))
+    assert ids.record_name(first) != ids.record_name(second)
 
 
 @given(KEYS, st.integers(1, 64))
@@ -63,8 +64,8 @@ def test_a_shard_is_one_of_the_shards_and_stays(key: PackageKey, shards: int) ->
 def test_ids_of_apps_and_modules() -> None:
     app = PackageKey(namespace="prod", name="billing")
     module = PackageKey(kind=Kind.MODULE, name="dns")
-    assert (app.package_id, app.target_namespace) == ("prod.billing", "prod")
-    assert (module.package_id, module.target_namespace) == ("dns", "windlass-system")
+    assert (app.package_id, app.home) == ("prod.billing", "prod")
+    assert (module.package_id, module.home) == ("dns", "windlass-modules")
     assert ids.package_workflow_id(app) == "windlass/package/prod.billing"
 
 

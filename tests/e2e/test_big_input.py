@@ -107,7 +107,7 @@ async def referring(installation: Installation, name: str, *texts: str) -> None:
 async def test_five_megabytes_of_settings_by_reference(installation: Installation) -> None:
     await referring(installation, "spread", *["x" * 900_000] * 6)
     await installation.ready("spread", "1.0.0", within=60)
-    shown = await installation.get("ConfigMap", f"{installation.namespace}.spread")
+    shown = await installation.get("ConfigMap", "spread")
     assert shown is not None
     assert shown["data"] == {"keys": "6"}
 

@@ -193,7 +193,7 @@ async def test_describe_tells_release_objects_conditions_and_events(installation
 
     async def told() -> bool:
         lines = (await done(installation, "describe", "happy")).lines
-        release = f"{installation.namespace}.happy"
+        release = "happy"
         assert [line for line in lines if line.startswith("Failed")] == []
         return (
             {"Conditions", "Objects of the release", "Events"} <= set(lines)

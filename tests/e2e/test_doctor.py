@@ -9,7 +9,7 @@ from support.waiting import eventually
 from windlass.cli.context import Context
 from windlass.cli.stack.reachable import examine
 from windlass.devstack.doctor import Finding, Level
-from windlass.domain.ids import MODULE_NAMESPACE
+from windlass.domain.ids import SYSTEM_NAMESPACE
 from windlass.ports.kube import ObjectRef
 
 
@@ -38,15 +38,15 @@ async def test_who_works_is_told_from_who_was_killed(installation: Installation,
     assert f"1 of installation {installation.name}: {installation.name}-worker-" in (await examined())["worker"].found
 
     installation.kill()
-    leases = await installation.kube.list("coordination.k8s.io/v1", "Lease", namespace=MODULE_NAMESPACE)
+    leases = await installation.kube.list("coordination.k8s.io/v1", "Lease", namespace=SYSTEM_NAMESPACE)
     names = [one["metadata"]["name"] for one in leases.items if one["metadata"]["name"].startswith(installation.name)]
     assert len(names) == 2
     for name in names:  # as if it had been an hour ago
-        ref = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=MODULE_NAMESPACE, name=name)
+        ref = ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=SYSTEM_NAMESPACE, name=name)
         await installation.kube.patch(ref, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}, kind="merge")
     found = await examined()
     assert {name: found[name].level for name in ("watcher", "worker")} == {"watcher": Level.NOTE, "worker": Level.NOTE}
     for name in names:
         await installation.kube.delete(
-            ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=MODULE_NAMESPACE, name=name)
+            ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=SYSTEM_NAMESPACE, name=name)
         )

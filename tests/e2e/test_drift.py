@@ -65,7 +65,7 @@ def write_web(repository: Path, *versions: str) -> None:
 
 
 def config_map(installation: Installation, name: str = "one") -> ObjectRef:
-    return installation.ref("ConfigMap", f"{installation.namespace}.{name}")
+    return installation.ref("ConfigMap", name)
 
 
 async def change(installation: Installation, ref: ObjectRef, patch: Any) -> None:
@@ -96,7 +96,7 @@ async def test_deleted_objects_are_back(installation: Installation, tmp_path: Pa
     await installation.ready("one")
     await installation.ready("web")
 
-    for ref in (config_map(installation), installation.ref("Deployment", f"{installation.namespace}.web", "apps/v1")):
+    for ref in (config_map(installation), installation.ref("Deployment", "web", "apps/v1")):
         before = await installation.kube.get(ref)
         assert before is not None
 
@@ -132,7 +132,7 @@ async def test_changes_are_told_of(installation: Installation, tmp_path: Path) -
     installation.start()
     await installation.application("web", "web", "1.0.0")
     await installation.ready("web")
-    web = installation.ref("Deployment", f"{installation.namespace}.web", "apps/v1")
+    web = installation.ref("Deployment", "web", "apps/v1")
     container = {"name": "web", "env": [{"name": "LEVEL", "value": "debug"}], "image": "example.com/web:1"}
     await change(installation, web, {"spec": {"template": {"spec": {"containers": [container]}}, "replicas": 3}})
     obj = await in_sync(installation, "web", "DriftDetected")
@@ -186,7 +186,7 @@ async def test_a_fight_over_a_field_is_given_up(installation: Installation, tmp_
     installation.start()
     await installation.application("web", "web", "1.0.0", settings={"replicas": 1}, drift={"mode": "correct"})
     await installation.ready("web")
-    web = installation.ref("Deployment", f"{installation.namespace}.web", "apps/v1")
+    web = installation.ref("Deployment", "web", "apps/v1")
     scaled = 0
 
     async def fought() -> bool:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from support.installation import Installation, condition, write_greeter, write_package
 from support.waiting import eventually
-from windlass.domain.ids import FINALIZER, record_name
+from windlass.domain.ids import FINALIZER
 
 
 async def greeting(installation: Installation, name: str = "one") -> dict[str, str]:
-    found = await installation.get("ConfigMap", f"{installation.namespace}.{name}")
+    found = await installation.get("ConfigMap", name)
     return found["data"] if found else {}
 
 
@@ -41,7 +41,7 @@ async def test_install_reconfigure_upgrade_downgrade_remove(installation: Instal
     await installation.gone("one")
     assert await greeting(installation) == {}
     assert await installation.release("one") == {}
-    assert await installation.get("Secret", record_name(installation.key("one"))) is None
+    assert await installation.record("one") is None
 
 
 async def test_invalid_settings_leave_the_release_untouched(installation: Installation, tmp_path: Path) -> None:

@@ -127,7 +127,6 @@ def test_what_windlass_itself_may_do_fits_on_one_screen(process: str) -> None:
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
 
 
-@pytest.mark.xfail(run=False, reason="the worker still needs rights of its own on what packages hold")
 async def test_a_package_lives_its_life_with_the_rights_of_the_manifests(
     installation: Installation, documents: list[dict[str, Any]], stack: Stack, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Modules on the real stack: cluster-wide packages under their own name, in namespace windlass-system."""
+"""Modules on the real stack: cluster-wide packages under their own name, in namespace windlass-modules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import yaml
 from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_package
 from support.running import keep
 from windlass.domain.errors import PermanentError
-from windlass.domain.ids import API_VERSION, FINALIZER, MODULE_NAMESPACE, Kind, hook_account_name, record_name
+from windlass.domain.ids import API_VERSION, FINALIZER, MODULES_NAMESPACE, Kind
 from windlass.domain.settings.values import camel_key
 from windlass.ports.kube import Object, ObjectRef
 
@@ -39,7 +39,7 @@ def write_module(repository: Path, name: str, *versions: str, **more: object) ->
 
 
 async def greeting(installation: Installation, name: str) -> dict[str, str]:
-    ref = ObjectRef(api_version="v1", kind="ConfigMap", namespace=MODULE_NAMESPACE, name=name)
+    ref = ObjectRef(api_version="v1", kind="ConfigMap", namespace=MODULES_NAMESPACE, name=name)
     found = await installation.kube.get(ref)
     return found["data"] if found else {}
 
@@ -54,7 +54,7 @@ async def test_install_reconfigure_upgrade_disable_remove(
     await installation.module(name, "1.0.0")
     obj = await installation.ready(module, "1.0.0")
     assert FINALIZER in obj["metadata"]["finalizers"]
-    assert obj["status"]["release"] == {"name": name, "namespace": MODULE_NAMESPACE, "revision": 1}
+    assert obj["status"]["release"] == {"name": name, "namespace": MODULES_NAMESPACE, "revision": 1}
     assert await greeting(installation, name) == {"version": "1.0.0", "greeting": "hello"}
 
     await installation.module(name, "1.0.0", settings={"greeting": "hi"})
@@ -79,10 +79,7 @@ async def test_install_reconfigure_upgrade_disable_remove(
     await keep(installation, module, "module")
     assert await greeting(installation, name) == {}
     assert await installation.release(module) == {}
-    record = ObjectRef(
-        api_version="v1", kind="Secret", namespace=MODULE_NAMESPACE, name=record_name(installation.key(module))
-    )
-    assert await installation.kube.get(record) is None
+    assert await installation.record(module) is None
 
 
 async def test_settings_come_from_the_modules_namespace_and_are_watched(
@@ -95,7 +92,7 @@ async def test_settings_come_from_the_modules_namespace_and_are_watched(
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": f"{name}-settings", "namespace": MODULE_NAMESPACE},
+                "metadata": {"name": f"{name}-settings", "namespace": MODULES_NAMESPACE},
                 "data": {"values.yaml": f"greeting: {word}"},
             }
         )
@@ -156,27 +153,16 @@ echo '{"name": "rounds", "add": 1}' > "$METRICS_PATH"
 
 
 @pytest.fixture
-async def hook_role(installation: Installation, name: str) -> AsyncIterator[None]:
-    """What an administrator adds to the role of modules' hooks."""
-    ref = ObjectRef(
-        api_version="rbac.authorization.k8s.io/v1", kind="ClusterRole", name=f"windlass-module-hooks-{name}"
+async def limited(installation: Installation, name: str) -> AsyncIterator[str]:
+    """A service account of Modules without any right."""
+    ref = ObjectRef(api_version="v1", kind="ServiceAccount", namespace=MODULES_NAMESPACE, name=f"{name}-limited")
+    await installation.kube.create(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ref.name, "namespace": ref.namespace}}
     )
-    await installation.apply(
-        {
-            "apiVersion": ref.api_version,
-            "kind": ref.kind,
-            "metadata": {"name": ref.name, "labels": {"windlass.dev/aggregate-to-module-hooks": "true"}},
-            "rules": [
-                {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "create", "delete"]},
-                {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "update"]},
-            ],
-        }
-    )
-    yield
+    yield ref.name
     await installation.kube.delete(ref)
 
 
-@pytest.mark.usefixtures("hook_role")
 async def test_a_modules_hooks_act_on_the_whole_cluster(installation: Installation, tmp_path: Path, name: str) -> None:
     script = CLUSTER_WIDE_HOOK.replace("NAME", f"{name}-space")
     write_module(tmp_path / "packages", name, "1.0.0", hooks={"spaces.sh": script})
@@ -188,22 +174,20 @@ async def test_a_modules_hooks_act_on_the_whole_cluster(installation: Installati
     found = await installation.kube.get(made)
     assert found is not None
     assert found["data"] == {"count": "2"}
-    account = hook_account_name(installation.key(f"module/{name}"))
-    binding = ObjectRef(api_version="rbac.authorization.k8s.io/v1", kind="ClusterRoleBinding", name=account)
-    assert await installation.kube.get(binding) is not None
 
     await installation.delete(f"module/{name}")
     await installation.gone(f"module/{name}")
     assert await installation.kube.get(made) is None
-    assert await installation.kube.get(binding) is None
 
 
-async def test_what_a_modules_hooks_may_not_do_is_told(installation: Installation, tmp_path: Path, name: str) -> None:
+async def test_a_modules_hooks_may_do_what_its_account_may(
+    installation: Installation, tmp_path: Path, name: str, limited: str
+) -> None:
     write_module(
         tmp_path / "packages", name, "1.0.0", hooks={"spaces.sh": CLUSTER_WIDE_HOOK.replace("NAME", f"{name}-space")}
     )
     installation.start()
-    await installation.module(name, "1.0.0")
+    await installation.module(name, "1.0.0", target={"serviceAccountName": limited})
     obj = await installation.status(f"module/{name}", lambda status: status.get("failure"))
     assert obj["status"]["failure"]["reason"] == "BeforeHelmHooksFailed"
     assert "forbidden" in obj["status"]["failure"]["message"].lower()

@@ -21,7 +21,7 @@ from support.installation import (
 from support.running import application_ref, keep, packages, revisions, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import API_VERSION, package_workflow_id, record_name
+from windlass.domain.ids import API_VERSION, package_workflow_id
 from windlass.ports.kube import Object
 
 # Says when it begins and ends, and waits meanwhile for as long as a file is there.
@@ -180,7 +180,7 @@ async def test_removal_during_install_leaves_nothing(installation: Installation)
     assert await installation.release("four") == {}
     assert await installation.get("Deployment", f"{installation.namespace}-four", "apps/v1") is None
     assert await shown(installation, "four") == {}
-    assert await installation.get("Secret", record_name(installation.key("four"))) is None
+    assert await installation.record("four") is None
     await keep(installation, "four", "removal-during-install")
 
 

@@ -106,7 +106,7 @@ def forms(canary: bytes) -> list[bytes]:
 
 
 async def test_the_canaries_are_where_they_belong(installation: Installation) -> None:
-    made = await installation.get("Secret", f"{installation.namespace}.{NAME}")
+    made = await installation.get("Secret", NAME)
     assert made is not None
     assert {base64.b64decode(text).decode() for text in made["data"].values()} == {*CANARIES, PLAIN}
     assert found(json.dumps(made)) == list(CANARIES), "the search finds what there is"

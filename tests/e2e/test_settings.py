@@ -54,7 +54,7 @@ def _schemas(settings: Object, values: Object | None = None) -> dict[str, str]:
 
 async def values(installation: Installation, name: str) -> Object:
     """Return the values that the chart saw."""
-    found = await installation.get("ConfigMap", f"{installation.namespace}.{name}")
+    found = await installation.get("ConfigMap", name)
     return json.loads(found["data"]["values"]) if found else {}
 
 

@@ -23,7 +23,7 @@ from support.registry import PASSWORD, USER, RunningRegistry, registry
 from support.running import keep, keep_workflow
 from support.waiting import eventually
 from windlass.adapters.packages.sources.push import push
-from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, MODULE_NAMESPACE, repository_workflow_id
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, SYSTEM_NAMESPACE, repository_workflow_id
 from windlass.ports.kube import Object, ObjectRef
 
 
@@ -37,7 +37,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistr
 async def clean(installation: Installation) -> AsyncIterator[None]:
     """Take away what lives outside the installation's namespace."""
     await installation.kube.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MODULE_NAMESPACE}}, field_manager="tests"
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}, field_manager="tests"
     )
     yield
     catalog = repository_workflow_id(installation.name, f"repo-{installation.name}")
@@ -45,7 +45,7 @@ async def clean(installation: Installation) -> AsyncIterator[None]:
         await installation.client.get_workflow_handle(catalog).terminate("end of test")
     for kind in ("login", "tls"):
         await installation.kube.delete(
-            ObjectRef(api_version="v1", kind="Secret", namespace=MODULE_NAMESPACE, name=f"{kind}-{installation.name}")
+            ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=f"{kind}-{installation.name}")
         )
 
 
@@ -69,7 +69,7 @@ async def secret(installation: Installation, kind: str, type_: str, data: dict[s
             "apiVersion": "v1",
             "kind": "Secret",
             "type": type_,
-            "metadata": {"name": name, "namespace": MODULE_NAMESPACE},
+            "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
             "data": {key: base64.b64encode(value).decode() for key, value in data.items()},
         }
     )
@@ -94,7 +94,7 @@ async def scanned(installation: Installation, **wanted: Any) -> Object:
 
 
 async def shown(installation: Installation, name: str = "one") -> dict[str, str]:
-    found = await installation.get("ConfigMap", f"{installation.namespace}.{name}")
+    found = await installation.get("ConfigMap", name)
     return found["data"] if found else {}
 
 
@@ -139,7 +139,7 @@ async def test_an_application_from_a_registry_with_login_and_private_ca(
 
     auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     config = json.dumps({"auths": {secured.host: {"auth": auth}}}).encode()
-    await installation.kube.delete(ObjectRef(api_version="v1", kind="Secret", namespace=MODULE_NAMESPACE, name=login))
+    await installation.kube.delete(ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=login))
     await secret(installation, "login", "kubernetes.io/dockerconfigjson", {".dockerconfigjson": config})
     await scanned(installation, ready="True", count=1)
     obj = await installation.ready("one", "1.0.0")

@@ -15,7 +15,7 @@ from support.installation import Installation, installed
 from support.running import packages
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, record_name
 from windlass.ports.kube import ObjectRef
 
 pytestmark = pytest.mark.timeout(6 * WAIT_SECONDS)
@@ -62,7 +62,7 @@ async def told_once(installation: Installation, journal: Journal) -> None:
 async def record(installation: Installation) -> str:
     """Return the version of the state Secret, in which runs are journalled."""
     key = installation.key("tells")
-    ref = ObjectRef(api_version="v1", kind="Secret", namespace=key.target_namespace, name=record_name(key))
+    ref = ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=record_name(key))
     found = await installation.kube.get(ref)
     return found["metadata"]["resourceVersion"] if found else ""
 

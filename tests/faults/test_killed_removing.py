@@ -7,7 +7,7 @@ from faults.points import RECOVERED_WITHIN, WAIT_SECONDS, Field, Placed, Point
 from temporalio.client import WorkflowExecutionStatus
 
 from support.waiting import eventually
-from windlass.domain.ids import package_workflow_id, record_name
+from windlass.domain.ids import package_workflow_id
 
 RECORD = "PUT .*{record}$"
 
@@ -70,7 +70,7 @@ async def test_a_removal_goes_on(killed: Field, point: Point) -> None:
     assert await killed.installation.object(point.name) is None
     assert await one.revisions() == ()
     assert await killed.installation.get("ConfigMap", one.names["release"]) is None
-    assert await killed.installation.get("Secret", record_name(killed.installation.key(point.name))) is None
+    assert await killed.installation.record(point.name) is None
     assert one.subject.journal() == one.expected_journal("beforeDeleteHelm", "afterDeleteHelm")
 
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_kube import FakeKube
+from support.targets import FakeTargets, at_home
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Quarantined, ReleaseDrifted
-from windlass.domain.ids import API_VERSION, Kind, PackageKey, release_name, shard_of
+from windlass.domain.ids import API_VERSION, Kind, PackageKey, shard_of
 from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.observers.border import Border
 from windlass.observers.drift import comparing as drift_comparing
@@ -119,7 +120,7 @@ class Field:
         refs = {ref: body(ref) for ref in map(config_map, objects)}
         for obj in refs.values():
             self.kube.put(obj)
-        ref = ReleaseRef(namespace="prod", name=release_name(key(name)))
+        ref = ReleaseRef(target=at_home("prod"), name=name)
         release = Release(ref=ref, revision=1, status=DEPLOYED, chart_version="1.0.0")
         self.releases.stored[ref.name] = fault or Manifest(release=release, objects=refs)
         self.kube.put(
@@ -143,7 +144,7 @@ class Field:
 
     async def compared(self, *names: str) -> None:
         """Wait until the releases have been compared as a whole."""
-        await eventually(lambda: {release_name(key(name)) for name in names} <= set(self.releases.asked))
+        await eventually(lambda: set(names) <= set(self.releases.asked))
 
 
 @pytest.fixture
@@ -154,7 +155,7 @@ async def laid(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Field]:
     kube.serve(API_VERSION, "Module", namespaced=False)
     quarantine = Quarantine(told, "worker")
     border = Border(quarantine, lambda _: None)
-    parts: dict[str, Any] = {"kube": kube, "helm": releases, "lifecycles": told}
+    parts: dict[str, Any] = {"kube": kube, "targets": FakeTargets(kube), "helm": releases, "lifecycles": told}
     service = DriftService(**parts, border=border, quarantine=quarantine)
     made = Field(kube, releases, told, service, AsyncExitStack())
     yield made
@@ -251,11 +252,9 @@ async def test_a_kind_that_is_not_served_holds_nothing_up(laid: Field) -> None:
     name = name_in(1)
     laid.package(name, "one")
     odd = ObjectRef(api_version="none.example/v1", kind="None", namespace="prod", name="x")
-    found = laid.releases.stored[release_name(key(name))]
+    found = laid.releases.stored[name]
     assert isinstance(found, Manifest)
-    laid.releases.stored[release_name(key(name))] = Manifest(
-        release=found.release, objects={**found.objects, odd: body(odd)}
-    )
+    laid.releases.stored[name] = Manifest(release=found.release, objects={**found.objects, odd: body(odd)})
     await laid.kube.delete(config_map("one"))
     await laid.serve(1)
     await eventually(lambda: laid.told.drifted == [name])

@@ -157,7 +157,7 @@ async def test_an_object_that_breaks_a_filter_holds_nothing_up(border: Border, c
     cluster = Cluster()
     watched = WatchedRecord(digest="d", hooks=(hook,), bindings=known)
     ring: Callable[[PackageKey, HookEvents], None] = lambda _, events: rung.append(events)  # noqa: E731
-    watch = OpenWatch(KEY, watched, kube=cluster, jq=cast("Any", Filter()), ring=ring, border=border)
+    watch = OpenWatch(KEY, watched, kube=cluster, jq=cast("Any", Filter()), ring=ring, namespace="prod", border=border)
 
     async def config_maps(*_: str) -> ResourceInfo:
         return ResourceInfo(api_version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)
@@ -207,8 +207,7 @@ async def test_a_package_that_cannot_be_restored_keeps_no_other_from_it(
     keys = [PackageKey(installation="test", namespace="prod", name=name) for name in ("odd", "web", "shop")]
     records = Odd(keys)
     service = HookWatchService(
-        kube=cast("Any", None),
-        access=cast("Any", None),
+        targets=cast("Any", None),
         jq=cast("Any", None),
         records=cast("Records", records),
         bell=Bell(cast("PackageLifecycles", told), border),
@@ -223,8 +222,7 @@ async def test_a_package_that_cannot_be_restored_keeps_no_other_from_it(
 
 async def test_locks_of_packages_are_dropped_with_their_last_user(border: Border, told: Told) -> None:
     service = HookWatchService(
-        kube=cast("Any", None),
-        access=cast("Any", None),
+        targets=cast("Any", None),
         jq=cast("Any", None),
         records=cast("Records", Odd([])),
         bell=Bell(cast("PackageLifecycles", told), border),

@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.fake_kube import FakeKube
+from support.targets import FakeTargets
 from support.waiting import eventually
 from windlass.activities.inputs import inputs_of
+from windlass.activities.references import References
 from windlass.contracts.lifecycle import Quarantined
 from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
 from windlass.domain.ids import API_VERSION, Kind, PackageKey, package_workflow_id
+from windlass.domain.target import APPLICATION_ACCOUNT, Account
 from windlass.observers.border import Border
 from windlass.observers.metrics import Metrics
 from windlass.observers.quarantine import Quarantine
@@ -26,6 +29,7 @@ from windlass.observers.watcher.picture import CONTENT_BYTES, Picture, slim
 from windlass.ports.kube import Object, ObjectRef
 
 KEY = b"k" * 32
+ACCOUNT = Account(namespace="prod", name=APPLICATION_ACCOUNT)
 
 
 def key(name: str) -> PackageKey:
@@ -95,13 +99,13 @@ async def laid(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Laid]:
     kube.serve(API_VERSION, "Module", namespaced=False)
     kube.serve(API_VERSION, "PackageRepository", namespaced=False)
     border = Border(Quarantine(lifecycles, "watcher"), lambda _: None)
-    parts: dict[str, Any] = {"kube": kube, "lifecycles": lifecycles}
+    references = References(FakeTargets(kube))
+    parts: dict[str, Any] = {"kube": kube, "references": references, "lifecycles": lifecycles}
     watcher = Watcher(
         **parts,
         installation="windlass",
         digest_key=KEY,
-        resync=600.0,
-        jitter=lambda: 1.0,
+        resync=lambda: 600.0,
         metrics=Metrics("windlass"),
         border=border,
     )
@@ -170,7 +174,7 @@ def test_indexes_are_what_a_look_at_every_package_finds(
         assert set(picture.not_among(set())) == set(model) == set(picture.packages)
         known = {package_workflow_id(k) for k in model}
         assert picture.unknown({*known, "x"}) == {"x"}
-        assert set(picture.contents("ConfigMap")) == {
+        assert set(picture.contents("ConfigMap", "prod")) == {
             config_map(entry.name) for p in model.values() for entry in p.spec.values_from
         }
 
@@ -195,7 +199,9 @@ async def test_what_is_kept_of_an_object_is_enough_to_know_whether_it_has_change
         return {"data": {"v": "x: 1"}} if ref.kind == "ConfigMap" else None
 
     full, kept = (parse_package(Kind.APPLICATION, one) for one in (obj, slim(obj)))
-    assert (await inputs_of(look_up, kept)).seen(KEY) == (await inputs_of(look_up, full)).seen(KEY)
+    assert (await inputs_of(kept, repositories=look_up, referenced=look_up)).seen(KEY) == (
+        await inputs_of(full, repositories=look_up, referenced=look_up)
+    ).seen(KEY)
     assert kept.installation == full.installation
     assert kept.metadata.finalizers == full.metadata.finalizers
     assert kept.status is not None
@@ -222,25 +228,35 @@ def test_contents_are_kept_within_a_bound() -> None:
     picks = [f"m-{n}" for n in range(30)]
     picture.put(key("a"), package("a", "repo", *picks))
     for name in picks:
-        picture.keep_content(config_map(name), content(2 << 20))
+        picture.keep_content(ACCOUNT, config_map(name), content(2 << 20))
         assert picture.size <= CONTENT_BYTES
-    assert picture.has_content(config_map(picks[-1]))
-    assert not picture.has_content(config_map(picks[0]))
+    assert picture.has_content(ACCOUNT, config_map(picks[-1]))
+    assert not picture.has_content(ACCOUNT, config_map(picks[0]))
 
 
 def test_contents_go_with_their_last_user() -> None:
     picture = Picture()
     for name in ("a", "b"):
         picture.put(key(name), package(name, "repo", "one"))
-    picture.keep_content(config_map("one"), content(1))
+    picture.keep_content(ACCOUNT, config_map("one"), content(1))
     picture.pop(key("a"))
-    assert picture.has_content(config_map("one"))
+    assert picture.has_content(ACCOUNT, config_map("one"))
     picture.put(key("b"), package("b", "repo"))
-    assert not picture.has_content(config_map("one"))
+    assert not picture.has_content(ACCOUNT, config_map("one"))
+    assert picture.size == 0
+
+
+def test_what_one_account_has_read_is_not_shown_to_another() -> None:
+    picture = Picture()
+    picture.put(key("a"), package("a", "repo", "one"))
+    picture.keep_content(ACCOUNT, config_map("one"), content(1))
+    assert not picture.has_content(Account(namespace="prod", name="other"), config_map("one"))
+    picture.drop_content(config_map("one"))
+    assert not picture.has_content(ACCOUNT, config_map("one"))
     assert picture.size == 0
 
 
 def test_what_nobody_refers_to_is_not_kept() -> None:
     picture = Picture()
-    picture.keep_content(config_map("one"), content(1))
+    picture.keep_content(ACCOUNT, config_map("one"), content(1))
     assert picture.size == 0

@@ -100,7 +100,15 @@ class Opened:
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
     maps, rung = Maps(), list[HookEvents]()
-    watch = OpenWatch(KEY, WATCHED, kube=maps, jq=NoFilter(), ring=lambda _, events: rung.append(events), border=BORDER)
+    watch = OpenWatch(
+        KEY,
+        WATCHED,
+        kube=maps,
+        jq=NoFilter(),
+        ring=lambda _, events: rung.append(events),
+        namespace="prod",
+        border=BORDER,
+    )
 
     async def config_maps(*_: str) -> ResourceInfo:
         return ResourceInfo(api_version="v1", kind="ConfigMap", plural="configmaps", namespaced=True)

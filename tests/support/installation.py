@@ -27,9 +27,11 @@ from windlass.domain.ids import (
     API_VERSION,
     FINALIZER,
     INSTALLATION_LABEL,
+    SYSTEM_NAMESPACE,
     Kind,
     PackageKey,
     package_workflow_id,
+    record_name,
     release_name,
 )
 from windlass.ports.kube import Object, ObjectRef
@@ -182,6 +184,13 @@ class Installation:
         """Read an object in this installation's namespace."""
         return await self.kube.get(self.ref(kind, name, api_version))
 
+    async def record(self, name: str) -> Object | None:
+        """Read a package's state Secret."""
+        secret = ObjectRef(
+            api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=record_name(self.key(name))
+        )
+        return await self.kube.get(secret)
+
     async def object(self, name: str) -> Object | None:
         """Read a package's object."""
         return await self.kube.get(self.package_ref(name))
@@ -227,7 +236,7 @@ class Installation:
         found = await self.kube.list(
             "v1",
             "Secret",
-            namespace=key.target_namespace,
+            namespace=key.home,
             label_selector=f"owner=helm,name={release_name(key)}",
             metadata_only=True,
         )

@@ -54,7 +54,7 @@ async def keep_workflow(installation: Installation, workflow_id: str, path: str,
 
 async def shown(installation: Installation, name: str) -> dict[str, str]:
     """Return the data of the ConfigMap that the greeter's chart makes, empty if there is none."""
-    found = await installation.get("ConfigMap", f"{installation.namespace}.{name}")
+    found = await installation.get("ConfigMap", name)
     return found["data"] if found else {}
 
 

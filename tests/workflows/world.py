@@ -37,6 +37,7 @@ from windlass.contracts.steps import (
     Observation,
     ObserveRequest,
     PackageRequest,
+    PlaceRequest,
     RecordResult,
     ReleaseRequest,
     ReleaseResult,
@@ -110,6 +111,7 @@ class FakeWorld:
     )
     hooks: tuple[Hook, ...] = ()
     at_hand: bool = False
+    placed: bool = True
     restored: Restored = field(default_factory=Restored)
     disabled: str = ""
     """What the module's own script says against it."""
@@ -183,6 +185,7 @@ class FakeWorld:
             self.release_finalizer,
             self.download,
             self.install,
+            self.place,
             self.load,
             self.apply_settings,
             self.clean_up,
@@ -220,6 +223,7 @@ class FakeWorld:
             seen=seen if found.exists else SeenStatus(),
             restored=self.restored if request.restore else None,
             artifact=artifact(found.source.version) if self.at_hand and found.source else None,
+            placed=self.placed,
         )
 
     @activity.defn(name="package.add_finalizer")
@@ -245,6 +249,10 @@ class FakeWorld:
             return RecordResult(pending=True)
         await self._play(f"install {request.artifact.source.version}", request)
         return RecordResult()
+
+    @activity.defn(name="package.place")
+    async def place(self, request: PlaceRequest) -> None:
+        await self._play("place", request)
 
     @activity.defn(name="package.load")
     async def load(self, request: LoadRequest) -> LoadResult:

@@ -106,6 +106,26 @@ class Cluster:
         about = [one for one in found.items if cast("Object", one.get("regarding") or {}).get("uid") == uid]
         return sorted(about, key=event_time)
 
+    def release(self, package: PackageObject) -> ReleaseRef:
+        """Return the package's release: the one in use, else the one it is going to have.
+
+        Raises:
+            PermanentError: TARGET_REFUSED, the package may not be where it wants to be, or it is on another cluster,
+                which only workers reach.
+        """
+        from windlass.ports.helm import ReleaseRef
+
+        placement, status = package.placement(), package.status
+        if placement.target.cluster is not None:
+            raise PermanentError(
+                Reason.TARGET_REFUSED,
+                f"{package.metadata.name} is on cluster {placement.target.cluster_name}, which workers alone reach",
+                hint="look at it there, with a kubeconfig of that cluster",
+                actor=Actor.USER,
+            )
+        name = status.release.name if status and status.release else placement.release
+        return ReleaseRef(target=placement.target, name=name)
+
     async def released(self, package: PackageObject) -> list[tuple[ObjectRef, str]]:
         """List the objects of the newest stored release, each with its state: current, or what it waits for."""
         from windlass.adapters.helm import manifest
@@ -115,8 +135,7 @@ class Cluster:
         release = package.status.release if package.status else None
         if release is None:
             return []
-        storage = Storage(self.kube)
-        ref = ReleaseRef(namespace=release.namespace, name=release.name)
+        storage, ref = Storage(self.kube), self.release(package)
         history = await storage.history(ref)
         record = await storage.read(ref, history[-1].number) if history else None
         if record is None:

@@ -14,12 +14,14 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
 from windlass.contracts.drift import DriftSpec, DriftStatus
+from windlass.contracts.schema_rules import DNS_LABEL_PATTERN, DNS_SUBDOMAIN_PATTERN, fixed, rule, rules
+from windlass.contracts.target import TargetSpec
 from windlass.domain.errors import Actor
 from windlass.domain.ids import (
     API_VERSION,
     DEFAULT_INSTALLATION,
     INSTALLATION_LABEL,
-    MODULE_NAMESPACE,
+    LABEL_MAX,
     RELEASE_NAME_MAX,
     Kind,
     PackageKey,
@@ -27,6 +29,7 @@ from windlass.domain.ids import (
 from windlass.domain.lifecycle.policy import GOOD_KEPT, Cause
 from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
 from windlass.domain.packages.model import Source
+from windlass.domain.target import Kubeconfig, Placement, Wish, placement_of
 
 ORDERS_KEPT: Final = 50
 """Orders of people that stay in status (design.md section 4): Temporal's retention forgets them."""
@@ -49,24 +52,16 @@ _COMPARISON: Final = (
 WANTED_PATTERN: Final = rf"^{_COMPARISON}(( *, *| +| +- +| *\|\| *){_COMPARISON})*(@sha256:[0-9a-f]{{64}})?$"
 """The form of ``spec.package.version``; what it means is `windlass.domain.packages.wanted`'s affair."""
 
-DNS_LABEL_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-DNS_SUBDOMAIN_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-
 _DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 _DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _DURATION_UNITS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def _rule(rule: str, message: str) -> dict[str, Any]:
-    """Return the schema extension for one CEL rule."""
-    return {"x-kubernetes-validations": [{"rule": rule, "message": message}]}
 
 
 type Duration = Annotated[
     str,
     StringConstraints(pattern=_DURATION_PATTERN, max_length=32),
     Field(
-        json_schema_extra=_rule(
+        json_schema_extra=rule(
             "duration(self) >= duration('1s') && duration(self) <= duration('24h')", "must be between 1s and 24h"
         )
     ),
@@ -132,7 +127,7 @@ class PackageRef(KubeModel):
     version: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
         description="Exact semantic version such as 1.4.2, a range such as ^1.4 that takes the newest version it "
         "admits, or an exact version with the digest of its archive or OCI manifest, such as 1.4.2@sha256:...",
-        json_schema_extra=_rule(
+        json_schema_extra=rule(
             "self.matches(r'" + WANTED_PATTERN + "')",
             "must be a semantic version without a leading v, such as 1.4.2, or a range of them, such as ^1.4",
         ),
@@ -140,7 +135,7 @@ class PackageRef(KubeModel):
 
 
 class ValuesReference(KubeModel):
-    """One source of settings besides ``spec.settings``, in the namespace of the package."""
+    """One source of settings besides ``spec.settings``: in the object's namespace, read as the package's account."""
 
     kind: Literal["ConfigMap", "Secret"] = Field(description="Kind of the object that holds the settings.")
     name: Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)] = Field(
@@ -172,7 +167,7 @@ class UpgradePolicy(KubeModel):
     """What the failure of an upgrade leads to; a first installation is always tried again."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rule(
+        json_schema_extra=rule(
             "!has(self.attempts) || self.onFailure != 'retry'",
             "attempts is for onFailure rollback and hold: retry has no end",
         )
@@ -195,7 +190,27 @@ class UpgradePolicy(KubeModel):
 class PackageSpec(KubeModel):
     """The desired state of one installed package."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            fixed("target.namespace", "target", "namespace"),
+            fixed("target.cluster", "target.cluster.kubeconfigSecret", "name", "key"),
+            fixed("releaseName", "", "releaseName"),
+        )
+    )
+
     package: PackageRef
+    target: TargetSpec | None = Field(default=None, description="Where the package is installed and as whom.")
+    release_name: (
+        Annotated[str, StringConstraints(pattern=DNS_LABEL_PATTERN, min_length=1, max_length=RELEASE_NAME_MAX)] | None
+    ) = Field(
+        default=None,
+        description="Name of the Helm release; absent: the name of the object, shortened if it has more than "
+        f"{RELEASE_NAME_MAX} characters. It cannot change.",
+    )
+    deletion_policy: Literal["Delete", "Orphan"] = Field(
+        default="Delete",
+        description="Delete: the release is uninstalled with the object; Orphan: the release stays, hooks do not run.",
+    )
     settings: dict[str, Any] = Field(
         default_factory=dict[str, Any],
         description="Settings of the package, checked against its openapi/settings.yaml. They win over valuesFrom.",
@@ -250,7 +265,7 @@ class Condition(KubeModel):
 
 
 class ReleaseStatus(KubeModel):
-    """The Helm release in use; long package ids are shortened in its name."""
+    """The Helm release in use; a long name is shortened."""
 
     name: str
     namespace: str
@@ -419,19 +434,36 @@ class PackageObject(KubeObject):
         kind, metadata = Kind(type(self).__name__), self.metadata
         return PackageKey(installation=installation, kind=kind, namespace=metadata.namespace, name=metadata.name)
 
+    def placement(self, *, allow_defaults: bool = True) -> Placement:
+        """Return where the package is installed and as whom.
+
+        Raises:
+            PermanentError: TARGET_REFUSED (`windlass.domain.target.placement_of`).
+        """
+        target = self.spec.target or TargetSpec()
+        secret = target.cluster.kubeconfig_secret if target.cluster else None
+        wish = Wish(
+            namespace=target.namespace or "",
+            create_namespace=target.create_namespace,
+            account=target.service_account_name or "",
+            cluster=Kubeconfig(name=secret.name, key=secret.key) if secret else None,
+            release=self.spec.release_name or "",
+        )
+        return placement_of(self.key(self.installation), wish, allow_defaults=allow_defaults)
+
     @property
-    def target_namespace(self) -> str:
-        """Where its release and what it references live."""
-        return self.metadata.namespace or MODULE_NAMESPACE
+    def home(self) -> str:
+        """The namespace of what the object refers to by name."""
+        return self.key(self.installation).home
 
 
 class Application(PackageObject):
     """One package installed in one namespace."""
 
     model_config = ConfigDict(
-        json_schema_extra=_rule(
-            f"self.metadata.name.size() <= {RELEASE_NAME_MAX} && self.metadata.name.matches('{DNS_LABEL_PATTERN}')",
-            f"metadata.name must be a DNS label of at most {RELEASE_NAME_MAX} characters: it names a Helm release",
+        json_schema_extra=rule(
+            f"self.metadata.name.size() <= {LABEL_MAX} && self.metadata.name.matches('{DNS_LABEL_PATTERN}')",
+            f"metadata.name must be a DNS label of at most {LABEL_MAX} characters",
         )
     )
 
@@ -439,22 +471,14 @@ class Application(PackageObject):
 
 
 class Module(PackageObject):
-    """One package installed for the whole cluster, in namespace windlass-system, under its own name."""
+    """One package installed for the whole cluster under its own name, in namespace windlass-modules by default."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "x-kubernetes-validations": [
-                {
-                    "rule": f"self.metadata.name.size() <= {RELEASE_NAME_MAX}",
-                    "message": f"metadata.name names a Helm release: at most {RELEASE_NAME_MAX} characters",
-                },
-                {
-                    "rule": "self.metadata.name == self.spec.package.name",
-                    "message": "metadata.name must be spec.package.name: a cluster has one Module of a package, "
-                    "and others require it by that name",
-                },
-            ]
-        }
+        json_schema_extra=rule(
+            "self.metadata.name == self.spec.package.name",
+            "metadata.name must be spec.package.name: a cluster has one Module of a package, "
+            "and others require it by that name",
+        )
     )
 
     kind: Literal["Module"] = "Module"

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from windlass.contracts.base import WireModel
 from windlass.domain.packages.model import Artifact, Hook, Values
+from windlass.domain.target import Placement
 
 SCHEMA_VERSION: Final = 1
 REVISIONS_BYTES: Final = 512 * 1024
@@ -98,6 +99,7 @@ class PackageRecord(WireModel):
         schema_version: `SCHEMA_VERSION` of the writer; fields are only ever added.
         uid: of the object this record is about; the record of another uid tells nothing about this one.
         artifact: the content the package was switched to last.
+        placement: where the package is installed and as whom; removal goes by it, whatever the object says by then.
         released: the release that was applied last.
         settings: user settings that were validated and applied last, references resolved: they may hold secrets.
         settings_digest: keyed digest of ``settings``.
@@ -117,6 +119,7 @@ class PackageRecord(WireModel):
     schema_version: int = SCHEMA_VERSION
     uid: str
     artifact: Artifact | None = None
+    placement: Placement | None = None
     released: ReleasedRecord | None = None
     settings: Values | None = None
     settings_digest: str = ""

@@ -16,6 +16,7 @@ from windlass.domain.lifecycle.policy import Control
 from windlass.domain.lifecycle.steps import Desired, Loaded
 from windlass.domain.lifecycle.transitions import Result
 from windlass.domain.packages.model import Artifact, Binding, Hook, Source
+from windlass.domain.target import Placement
 
 
 class ObserveRequest(WireModel):
@@ -42,20 +43,23 @@ class Restored(WireModel):
     version: str = ""
     release: ReleaseStatus | None = None
     control: Control = Control()
+    placement: Placement | None = None
 
 
 class Observation(WireModel):
     """The desired state and what of it has been taken notice of.
 
     ``artifact`` is what the source comes to, if it is not pinned yet and both answer and content were at hand: then
-    there is nothing to download. ``show_after`` is how many seconds a step may take before it is shown in the status:
-    longer while many packages wait for their turn; 0 for the usual.
+    there is nothing to download. ``placed`` says that the package can be worked on in its place right away.
+    ``show_after`` is how many seconds a step may take before it is shown in the status: longer while many packages wait
+    for their turn; 0 for the usual.
     """
 
     desired: Desired
     seen: SeenStatus = SeenStatus()
     restored: Restored | None = None
     artifact: Artifact | None = None
+    placed: bool = False
     show_after: float = 0.0
 
 
@@ -107,6 +111,14 @@ class RecordResult(WireModel):
     record: RecordRef | None = None
 
 
+class PlaceRequest(WireModel):
+    """See to it that the package can be worked on in its place; None if the object asks for one it may not have."""
+
+    key: PackageKey
+    uid: str
+    placement: Placement | None = None
+
+
 class LoadRequest(WireModel):
     """Read this content."""
 
@@ -136,6 +148,7 @@ class SettingsRequest(WireModel):
     restore: str = ""
     settings: str = ""
     keep: tuple[str, ...] = ()
+    placement: Placement | None = None
 
 
 class SettingsResult(WireModel):
@@ -161,6 +174,7 @@ class HookRequest(WireModel):
     binding: Binding
     run_id: str
     record: RecordRef | None = None
+    placement: Placement | None = None
 
 
 class HookResult(WireModel):
@@ -179,6 +193,7 @@ class WatchRequest(WireModel):
     artifact: Artifact
     hooks: tuple[Hook, ...]
     record: RecordRef | None = None
+    placement: Placement | None = None
 
 
 class WatchResult(WireModel):
@@ -211,6 +226,7 @@ class EventsRequest(WireModel):
     run_id: str
     record: RecordRef | None = None
     at: float = 0.0
+    placement: Placement | None = None
 
 
 class HoldRequest(WireModel):
@@ -255,6 +271,7 @@ class ReleaseRequest(WireModel):
     record: RecordRef | None = None
     keep: tuple[str, ...] = ()
     settings: str = ""
+    placement: Placement | None = None
 
 
 class ReleaseResult(WireModel):
@@ -263,6 +280,7 @@ class ReleaseResult(WireModel):
     action: Literal["installed", "upgraded", "unchanged", "none"]
     values: str
     name: str = ""
+    namespace: str = ""
     revision: int = 0
     healed: str = ""
     superseded: bool = False
@@ -281,6 +299,7 @@ class DriftRequest(WireModel):
     revision: int = 0
     correct: bool = False
     held: tuple[str, ...] = ()
+    placement: Placement | None = None
 
 
 class DriftResult(WireModel):
@@ -308,6 +327,7 @@ class UninstallRequest(WireModel):
     uid: str = ""
     record: RecordRef | None = None
     last: bool = False
+    placement: Placement | None = None
 
 
 class UninstallResult(WireModel):

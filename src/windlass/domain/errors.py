@@ -77,6 +77,11 @@ class Reason(StrEnum):
     RESOURCE_FAILED = "ResourceFailed"
     UNINSTALL_FAILED = "UninstallFailed"
     RELEASE_CONFLICT = "ReleaseConflict"
+    # targets
+    TARGET_REFUSED = "TargetRefused"
+    KUBECONFIG_INVALID = "KubeconfigInvalid"
+    IDENTITY_MISSING = "IdentityMissing"
+    CLUSTER_UNREACHABLE = "ClusterUnreachable"
     # service sets
     NAME_INVALID = "NameInvalid"
     DEPENDENCY_NOT_DESIRED = "DependencyNotDesired"

@@ -13,7 +13,12 @@ from enum import StrEnum
 from typing import Final
 
 DEFAULT_INSTALLATION: Final = "windlass"
-MODULE_NAMESPACE: Final = "windlass-system"
+SYSTEM_NAMESPACE: Final = "windlass-system"
+"""Holds Windlass itself: Leases, state Secrets, keyring, Secrets of repositories; nothing of any package."""
+
+MODULES_NAMESPACE: Final = "windlass-modules"
+"""Holds what Modules refer to, and their releases unless they name another namespace."""
+
 GROUP: Final = "windlass.dev"
 API_VERSION: Final = f"{GROUP}/v1alpha1"
 FINALIZER: Final = f"{GROUP}/lifecycle"
@@ -31,6 +36,7 @@ LABEL_MAX: Final = 63  # Kubernetes label values and DNS labels
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HASH_LENGTH = 8
+_RECORD_READABLE = 120  # of the 253 characters that the name of a Secret may have
 
 
 class Kind(StrEnum):
@@ -63,9 +69,15 @@ class PackageKey:
         return self.kind is Kind.MODULE
 
     @property
-    def target_namespace(self) -> str:
-        """The namespace of the Helm release and of the state Secret."""
-        return self.namespace if self.kind is Kind.APPLICATION else MODULE_NAMESPACE
+    def home(self) -> str:
+        """The namespace on the management cluster of everything that its object refers to by name.
+
+        Unless the object says otherwise, also the namespace of its release.
+        """
+        return self.namespace if self.kind is Kind.APPLICATION else MODULES_NAMESPACE
+
+    def __str__(self) -> str:
+        return f"{self.kind.value} {self.namespace}/{self.name}" if self.namespace else f"{self.kind.value} {self.name}"
 
 
 def is_dns_label(name: str) -> bool:
@@ -85,8 +97,16 @@ def shorten(name: str, limit: int) -> str:
 
 
 def release_name(key: PackageKey) -> str:
-    """Return the Helm release name: the package id, shortened to 53 characters."""
-    return shorten(key.package_id, RELEASE_NAME_MAX)
+    """Return the Helm release name of a package that names none: the object's, shortened to 53 characters.
+
+    No dots: release names end up in names of Services and containers, which must be DNS labels.
+    """
+    return shorten(key.name, RELEASE_NAME_MAX)
+
+
+def owner_name(key: PackageKey) -> str:
+    """Return how a release names the package that it was applied for."""
+    return f"{key} of installation {key.installation}"
 
 
 def package_label(key: PackageKey) -> str:
@@ -95,17 +115,13 @@ def package_label(key: PackageKey) -> str:
 
 
 def record_name(key: PackageKey) -> str:
-    """Return the name of the Secret that keeps what must outlive the workflow."""
-    return shorten(f"{key.installation}.{key.kind.value.lower()}.{key.name}", RELEASE_NAME_MAX)
+    """Return the name of the Secret in `SYSTEM_NAMESPACE` that keeps what must outlive the workflow.
 
-
-def hook_account_name(key: PackageKey) -> str:
-    """Return the name of the service account that the package's hooks act as, and of its bindings.
-
-    Names of Modules are cluster-wide names: no Application's account may have them.
+    It always ends in a hash: the Secrets of all namespaces are in one, and parts that are joined could be cut anew.
     """
-    kind = "module-hooks" if key.kind is Kind.MODULE else "hooks"
-    return shorten(f"{key.installation}-{kind}-{key.name}", RELEASE_NAME_MAX)
+    parts = (key.installation, key.kind.value.lower(), *([key.namespace] if key.namespace else []), key.name)
+    suffix = hashlib.sha256(f"{key.installation}/{key.kind.value}/{key.namespace}/{key.name}".encode()).hexdigest()
+    return shorten("-".join(parts), _RECORD_READABLE) + "-" + suffix[:_HASH_LENGTH]
 
 
 def package_workflow_id(key: PackageKey) -> str:

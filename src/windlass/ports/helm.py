@@ -8,18 +8,25 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from windlass.domain.packages.model import Values
+from windlass.domain.target import Target
 from windlass.ports.kube import Object, ObjectRef
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRef:
-    """Names a Helm release."""
+    """Names a Helm release, and as whom it is read and changed."""
 
-    namespace: str
+    target: Target
     name: str
 
+    @property
+    def namespace(self) -> str:
+        """Where the release and its records are."""
+        return self.target.namespace
+
     def __str__(self) -> str:
-        return f"release {self.name} in {self.namespace}"
+        where = f" of cluster {self.target.cluster_name}" if self.target.cluster else ""
+        return f"release {self.name} in {self.namespace}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +34,15 @@ class Release:
     """The newest stored revision of a release.
 
     ``status`` is Helm's word (deployed, failed, pending-install, …). ``applied`` is the digest of chart and values
-    that Windlass applied as this very revision, empty if somebody else made it.
+    that Windlass applied as this very revision, empty if somebody else made it; ``owner`` is the package that it was
+    applied for.
     """
 
     ref: ReleaseRef
     revision: int
     status: str
     applied: str = ""
+    owner: str = ""
     chart: str = ""
     chart_version: str = ""
 
@@ -44,10 +53,13 @@ class ReleaseRequest:
 
     ``digest`` identifies chart content and values; ``labels`` mark the objects' owner. ``values`` reach the chart at
     ``.Values``; ``secrets`` are the texts among them that no error may quote. ``timeout`` (seconds) bounds the apply,
-    not the wait for readiness.
+    not the wait for readiness. ``owner`` names the package: a release that was applied for another one is left alone.
+    ``create_namespace`` makes the target's namespace if it is missing.
     """
 
     ref: ReleaseRef
+    owner: str
+    create_namespace: bool = False
     chart: Path
     chart_has_hooks: bool
     values: Values
@@ -103,15 +115,17 @@ class Helm(Protocol):
 
         Raises:
             TransientError, PermanentError: APPLY_MANIFESTS_FAILED with Helm's text, RELEASE_CONFLICT when objects
-                belong to another release.
+                belong to another release or the release to another package, FORBIDDEN when the target's identity may
+                not do what the chart needs; what the attempt created is removed then.
         """
         ...
 
-    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
+    async def uninstall(self, ref: ReleaseRef, *, owner: str, told: Told | None = None) -> tuple[ObjectRef, ...]:
         """Delete the release; return the objects it had so that the caller can wait for them. Absent is fine.
 
         Args:
             ref: the release.
+            owner: the package; a release that was applied for another one is left alone.
             told: gets all objects of the release before the first is deleted: Helm forgets them with it. Not called
                 if there is no release; what it raises keeps the release as it is.
         """

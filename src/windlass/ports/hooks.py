@@ -1,9 +1,8 @@
-"""Executable hooks: finding and running them, the identity they act with, and what they do to objects."""
+"""Executable hooks: finding and running them, and what they do to objects."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from windlass.domain.errors import Reason, TransientError
 from windlass.domain.hooks.metrics import Sample
 from windlass.domain.hooks.patch_operations import Bounds
 from windlass.domain.packages.model import Binding, Hook, Values
+from windlass.ports.kube import Kube
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,21 +105,6 @@ class EnabledScripts(Protocol):
         ...
 
 
-class HookAccess(Protocol):
-    """The identity hooks act with: their own service account, never the worker's."""
-
-    async def kubeconfig(self, namespace: str, account: str, *, cluster_wide: bool = False) -> str:
-        """Ensure the service account and its bindings; return a kubeconfig with a short-lived token.
-
-        ``cluster_wide`` gives the rights of modules' hooks beside those in ``namespace``.
-        """
-        ...
-
-    async def remove(self, namespace: str, account: str, *, cluster_wide: bool = False) -> None:
-        """Delete the service account and its bindings."""
-        ...
-
-
 class ObjectPatcher(Protocol):
     """Executes the patch operations of a hook (reference: hooks.md section 6) within its package's bounds."""
 
@@ -131,8 +116,8 @@ class ObjectPatcher(Protocol):
 class HookPatchers(Protocol):
     """Object patchers with the rights of a hook."""
 
-    def acting_as(self, kubeconfig: str, package: str) -> AbstractAsyncContextManager[ObjectPatcher]:
-        """Connect with the hook's own kubeconfig (its text): operations may do what the hook may, and no more.
+    def over(self, kube: Kube, package: str) -> ObjectPatcher:
+        """Return a patcher whose operations may do what this client may, and no more.
 
         ``package`` is whose hook it is: the filters of its operations run on its behalf.
         """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from windlass.domain.lifecycle.readiness import Progress
+from windlass.domain.target import Target
 
 type Object = dict[str, Any]
 """One Kubernetes object as the API server sends it."""
@@ -167,6 +168,7 @@ class Readiness(Protocol):
 
     async def wait_ready(
         self,
+        target: Target,
         refs: Sequence[ObjectRef],
         *,
         deadline: float,
@@ -174,10 +176,10 @@ class Readiness(Protocol):
         owner: ObjectRef | None = None,
         owner_generation: int = 0,
     ) -> bool:
-        """Wait until every object is current; ``deadline`` is in seconds from now.
+        """Wait until every object in the target's cluster is current; ``deadline`` is in seconds from now.
 
-        With ``owner`` given, returns False as soon as that object's generation moves past ``owner_generation`` or it
-        is being deleted: the wait is superseded. Otherwise returns True.
+        With ``owner`` given, an object of the management cluster, returns False as soon as that object's generation
+        moves past ``owner_generation`` or it is being deleted: the wait is superseded. Otherwise returns True.
 
         Raises:
             PermanentError: RESOURCE_FAILED, an object failed for good (a Job out of retries); names object and cause.
@@ -185,6 +187,8 @@ class Readiness(Protocol):
         """
         ...
 
-    async def wait_gone(self, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress) -> None:
+    async def wait_gone(
+        self, target: Target, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress
+    ) -> None:
         """Wait until none of the objects exists; TransientError(UNINSTALL_FAILED) names what is left and why."""
         ...

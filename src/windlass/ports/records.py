@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from windlass.contracts.record import PackageRecord, RecordRef
@@ -32,10 +33,18 @@ class Records(Protocol):
         """Return the packages whose record has kubernetes bindings enabled."""
         ...
 
+    async def stored(self, installation: str) -> Mapping[PackageKey, str]:
+        """Return the packages that have a record, with the resourceVersion of its Secret."""
+        ...
+
     async def faulty(self, installation: str) -> list[PackageKey]:
         """Return the packages whose record counts faults."""
         ...
 
-    async def delete(self, key: PackageKey) -> None:
-        """Delete the record. Absent is fine."""
+    async def delete(self, key: PackageKey, *, resource_version: str = "") -> None:
+        """Delete the record, with ``resource_version`` only this state of it. Absent is fine.
+
+        Raises:
+            TransientError: API_CONFLICT, it is in another state by now.
+        """
         ...

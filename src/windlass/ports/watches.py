@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from windlass.contracts.record import BindingRecord, WatchedRecord
 from windlass.domain.ids import PackageKey
 from windlass.domain.packages.model import Hook
+from windlass.domain.target import Placement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +75,8 @@ class PackageWatch(Protocol):
 class HookWatches(Protocol):
     """All watches of this process."""
 
-    async def open(self, key: PackageKey, watched: WatchedRecord) -> PackageWatch:
-        """Return the watch of ``key``, with complete lists; one of another content is closed first.
+    async def open(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> PackageWatch:
+        """Return the watch of ``key``, with complete lists; one of another content or identity is closed first.
 
         Raises:
             PermanentError: FORBIDDEN, the hooks may not watch what they want to; names the binding.
@@ -102,7 +103,9 @@ class HookWatches(Protocol):
         """Take back what was allowed: lifecycles come first again. What runs goes on."""
         ...
 
-    async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    async def snapshots(
+        self, key: PackageKey, placement: Placement, hook: Hook
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the objects of every kubernetes binding of ``hook``, by the bindings' names.
 
         Of a package without open watches the objects are listed now.

@@ -30,6 +30,7 @@ STEPS: Final[Mapping[str, str]] = {
     "package.add_finalizer": "AddFinalizer",
     "package.download": "Download",
     "package.install": "Install",
+    "package.place": "Place",
     "package.load": "Load",
     "package.apply_settings": "ApplySettings",
     "hook.watch": "Watch",

@@ -8,11 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from adapters.helm.scenes import FIRST, Charts, Cluster, Requests, write_chart
+from adapters.helm.scenes import FIRST, OWNER, Charts, Cluster, Requests, write_chart
 
 from support.faults import HoldingProxy
+from support.targets import at_home
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
 from windlass.ports.kube import ObjectRef
@@ -28,7 +30,8 @@ async def kube(stack: Stack) -> AsyncIterator[KubeClient]:
 async def helm(stack: Stack, kube: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[HelmClient]:
     scratch = tmp_path_factory.mktemp("helm")
     program = Path(stack.tool("helm"))
-    async with HelmClient(kube=kube, kubeconfig=stack.kubeconfig, helm=program, scratch=scratch, pool_size=2) as client:
+    targets = CallerTargets(kube, stack.kubeconfig)
+    async with HelmClient(targets=targets, helm=program, scratch=scratch, pool_size=2) as client:
         yield client
 
 
@@ -49,7 +52,7 @@ async def namespace(kube: KubeClient) -> AsyncIterator[str]:
 
 @pytest.fixture
 def ref(namespace: str) -> ReleaseRef:
-    return ReleaseRef(namespace=namespace, name=f"{namespace}.web")
+    return ReleaseRef(target=at_home(namespace), name="web")
 
 
 @pytest.fixture
@@ -71,7 +74,13 @@ def request_for(ref: ReleaseRef) -> Requests:
         chart: Path, digest: str = FIRST, *, has_hooks: bool = False, timeout: float = 60.0, **values: Any
     ) -> ReleaseRequest:
         return ReleaseRequest(
-            ref=ref, chart=chart, chart_has_hooks=has_hooks, values=values, digest=digest, timeout=timeout
+            ref=ref,
+            owner=OWNER,
+            chart=chart,
+            chart_has_hooks=has_hooks,
+            values=values,
+            digest=digest,
+            timeout=timeout,
         )
 
     return build

@@ -10,13 +10,21 @@ from typing import Any
 
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.targets.caller import CallerTargets
+from windlass.domain.target import Account, Target
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
 
 
 async def main(order: dict[str, Any]) -> None:
     kubeconfig = Path(order["kubeconfig"])
     request = ReleaseRequest(
-        ref=ReleaseRef(namespace=order["namespace"], name=order["name"]),
+        ref=ReleaseRef(
+            target=Target(
+                account=Account(namespace=order["namespace"], name="windlass-application"), namespace=order["namespace"]
+            ),
+            name=order["name"],
+        ),
+        owner="Application tests/web",
         chart=Path(order["chart"]),
         chart_has_hooks=order["has_hooks"],
         values={"value": "doomed"},
@@ -25,7 +33,10 @@ async def main(order: dict[str, Any]) -> None:
     async with (
         KubeClient.from_kubeconfig(kubeconfig) as kube,
         HelmClient(
-            kube=kube, kubeconfig=kubeconfig, helm=Path(order["helm"]), scratch=Path(order["scratch"]), pool_size=2
+            targets=CallerTargets(kube, kubeconfig),
+            helm=Path(order["helm"]),
+            scratch=Path(order["scratch"]),
+            pool_size=2,
         ) as helm,
     ):
         await helm.upgrade(request)

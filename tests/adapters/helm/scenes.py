@@ -13,6 +13,7 @@ from windlass.ports.helm import ReleaseRequest
 from windlass.ports.kube import Object, ObjectRef
 
 FIRST = "sha256:" + "1" * 64
+OWNER = "Application tests/web"
 SECOND = "sha256:" + "2" * 64
 
 _CONFIG_MAP = """\

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many, running
+from adapters.helm.scenes import FIRST, OWNER, SECOND, Charts, Cluster, Requests, config_map, many, running
 
 from support.faults import Hold, HoldingProxy
 from support.waiting import SOON, eventually
@@ -19,6 +19,7 @@ from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref
 from windlass.adapters.kube.client import KubeClient
+from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, TransientError
 from windlass.ports.helm import ReleaseOutcome, ReleaseRef, ReleaseRequest
@@ -44,7 +45,9 @@ async def helm(stack: Stack, kube: KubeClient, proxy: HoldingProxy, tmp_path: Pa
     kubeconfig, program = proxy.kubeconfig(tmp_path), Path(stack.tool("helm"))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    async with HelmClient(kube=kube, kubeconfig=kubeconfig, helm=program, scratch=scratch, pool_size=1) as client:
+    async with HelmClient(
+        targets=CallerTargets(kube, kubeconfig), helm=program, scratch=scratch, pool_size=1
+    ) as client:
         yield client
 
 
@@ -160,7 +163,7 @@ async def test_an_uninstall_after_a_killed_upgrade_leaves_nothing(
     await cancelled(*await caught(request_for(wide, SECOND, value="2"), "pending-upgrade"))
     assert await cluster.config_map("only-old") is not None
 
-    await helm.uninstall(ref)
+    await helm.uninstall(ref, owner=OWNER)
 
     left = await cluster.kube.list("v1", "ConfigMap", namespace=ref.namespace, metadata_only=True)
     assert [item["metadata"]["name"] for item in left.items if item["metadata"]["name"] != "kube-root-ca.crt"] == []
@@ -172,7 +175,7 @@ async def test_a_killed_uninstall_is_finished_before_the_next_install(
 ) -> None:
     await helm.upgrade(request_for(chart(many(FEW), config_map("only-old"), name="wide"), value="1"))
     hold = proxy.hold(held_once("DELETE .*/configmaps/only-old$"))
-    task = asyncio.create_task(helm.uninstall(ref))
+    task = asyncio.create_task(helm.uninstall(ref, owner=OWNER))
     await eventually(lambda: hold.holding, what="only-old is deleted")
     assert await cluster.status() == "uninstalling"
     task.cancel()

@@ -7,7 +7,7 @@ import os
 import time
 
 import pytest
-from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, config_map, running
+from adapters.helm.scenes import OWNER, SECOND, Charts, Cluster, Requests, children, config_map, running
 
 from support.waiting import SOON, eventually
 from windlass.adapters.helm.client import HelmClient
@@ -52,7 +52,7 @@ async def test_hooks_run_at_their_moments(
     assert stored is not None
     assert stored["data"] == {"value": "2"}
 
-    assert await helm.uninstall(ref) == (cluster.ref("a"),)
+    assert await helm.uninstall(ref, owner=OWNER) == (cluster.ref("a"),)
     assert await cluster.config_map("on-post-delete") is not None
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 
 import pytest
-from adapters.helm.scenes import FIRST, SECOND, Charts, Cluster, Requests, config_map, many
+from adapters.helm.scenes import FIRST, OWNER, SECOND, Charts, Cluster, Requests, config_map, many
 
 from support.waiting import eventually
 from windlass.adapters.helm.client import HelmClient
@@ -156,8 +156,8 @@ async def test_uninstall_names_what_to_wait_for_and_may_be_repeated(
     kept = config_map("kept", annotations="helm.sh/resource-policy: keep")
     await helm.upgrade(request_for(chart(config_map("a"), kept), value="1"))
 
-    assert await helm.uninstall(ref) == (cluster.ref("a"),)
-    assert await helm.uninstall(ref) == ()
+    assert await helm.uninstall(ref, owner=OWNER) == (cluster.ref("a"),)
+    assert await helm.uninstall(ref, owner=OWNER) == ()
 
     assert await cluster.config_map("a") is None
     assert await cluster.config_map("kept") is not None
@@ -180,7 +180,7 @@ async def test_cluster_scoped_objects_and_those_of_other_namespaces_are_told_apa
         ObjectRef(api_version="v1", kind="ConfigMap", namespace="default", name=ref.namespace),
     }
     assert (await helm.upgrade(request)).action == "unchanged"
-    await helm.uninstall(ref)
+    await helm.uninstall(ref, owner=OWNER)
 
 
 async def test_a_chart_without_chart_yaml_gets_one(
@@ -284,4 +284,4 @@ spec:
 
     assert await asked() == "true"
     assert [each.kind for each in outcome.objects] == ["Toy"]
-    await helm.uninstall(replace(ref, name="crd"))
+    await helm.uninstall(replace(ref, name="crd"), owner=OWNER)

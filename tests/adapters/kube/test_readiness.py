@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.targets import at_home
 from support.waiting import SOON, eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.readiness import KubeReadiness
+from windlass.adapters.targets.caller import CallerTargets
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.lifecycle.readiness import Progress
 from windlass.ports.kube import Object, ObjectRef
@@ -79,9 +82,16 @@ class Counting:
         return getattr(self._kube, name)
 
 
+TARGET = at_home("tests")
+
+
+def readiness_of(kube: Any) -> KubeReadiness:
+    return KubeReadiness(kube, CallerTargets(kube, Path("unused")))
+
+
 @pytest.fixture
 def readiness(kube: KubeClient) -> KubeReadiness:
-    return KubeReadiness(kube)
+    return readiness_of(kube)
 
 
 def rollouts(namespace: str) -> dict[str, Object]:
@@ -121,7 +131,7 @@ def rollouts(namespace: str) -> dict[str, Object]:
 async def test_a_real_rollout(kube: KubeClient, readiness: KubeReadiness, namespace: str, kind: str) -> None:
     obj = rollouts(namespace)[kind]
     where = ref_of(obj)
-    waiting = asyncio.create_task(readiness.wait_ready([where], deadline=30, on_progress=Seen()))
+    waiting = asyncio.create_task(readiness.wait_ready(TARGET, [where], deadline=30, on_progress=Seen()))
     await asyncio.sleep(0)  # the wait starts before the object exists
     await kube.apply(obj, field_manager="it")
     try:
@@ -138,9 +148,9 @@ async def test_an_upgrade_is_awaited_and_not_the_old_state(
 ) -> None:
     obj = deployment(namespace)
     await kube.apply(obj, field_manager="it")
-    assert await readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=Seen())
+    assert await readiness.wait_ready(TARGET, [ref_of(obj)], deadline=30, on_progress=Seen())
     applied = await kube.apply(deployment(namespace, replicas=3, delay="300ms"), field_manager="it")
-    assert await readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=Seen())
+    assert await readiness.wait_ready(TARGET, [ref_of(obj)], deadline=30, on_progress=Seen())
     found = await kube.get(ref_of(obj))
     assert found is not None
     assert found["status"]["observedGeneration"] >= applied["metadata"]["generation"]
@@ -153,7 +163,7 @@ async def test_a_failing_job_ends_the_wait(kube: KubeClient, readiness: KubeRead
     )
     await kube.apply(job, field_manager="it")
     with pytest.raises(PermanentError) as caught:
-        await readiness.wait_ready([ref_of(job)], deadline=30, on_progress=Seen())
+        await readiness.wait_ready(TARGET, [ref_of(job)], deadline=30, on_progress=Seen())
     assert caught.value.reason is Reason.RESOURCE_FAILED
     assert caught.value.actor is Actor.AUTHOR
     assert "Job/migrate" in caught.value.message
@@ -168,7 +178,7 @@ async def test_a_timeout_names_what_was_awaited(kube: KubeClient, readiness: Kub
     seen = Seen()
     refs = [ref_of(stuck), ref_of(good), ref_of(config_map(namespace, "nowhere"))]
     with pytest.raises(TransientError) as caught:
-        await readiness.wait_ready(refs, deadline=2.5, on_progress=seen)
+        await readiness.wait_ready(TARGET, refs, deadline=2.5, on_progress=seen)
     assert caught.value.reason is Reason.READINESS_TIMEOUT
     assert "Deployment/stuck: 0 of 1 replicas are available" in caught.value.message
     assert "ConfigMap/nowhere: absent" in caught.value.message
@@ -188,9 +198,9 @@ async def test_nothing_is_watched_when_all_is_ready(kube: KubeClient, namespace:
     for obj in objects:
         await kube.apply(obj, field_manager="it")
     refs = [ref_of(obj) for obj in objects]
-    await KubeReadiness(kube).wait_ready(refs, deadline=30, on_progress=Seen())
+    await readiness_of(kube).wait_ready(TARGET, refs, deadline=30, on_progress=Seen())
     seen = Seen()
-    assert await KubeReadiness(counting).wait_ready(refs, deadline=30, on_progress=seen)
+    assert await readiness_of(counting).wait_ready(TARGET, refs, deadline=30, on_progress=seen)
     assert counting.calls == ["list", "list"]  # one per kind
     assert not seen.reports
 
@@ -201,13 +211,13 @@ async def test_existing_is_enough_and_is_not_watched(kube: KubeClient, namespace
     for obj in (config_map(namespace), slow):
         await kube.apply(obj, field_manager="it")
     refs = [ref_of(config_map(namespace)), ref_of(slow)]
-    assert await KubeReadiness(counting).wait_ready(refs, deadline=30, on_progress=Seen())
+    assert await readiness_of(counting).wait_ready(TARGET, refs, deadline=30, on_progress=Seen())
     assert counting.calls == ["list", "list", "watch"]
 
 
 async def test_nothing_to_wait_for(readiness: KubeReadiness) -> None:
-    assert await readiness.wait_ready([], deadline=1, on_progress=Seen())
-    await readiness.wait_gone([], deadline=1, on_progress=Seen())
+    assert await readiness.wait_ready(TARGET, [], deadline=1, on_progress=Seen())
+    await readiness.wait_gone(TARGET, [], deadline=1, on_progress=Seen())
 
 
 async def test_an_object_deleted_during_the_wait_is_absent(
@@ -216,7 +226,7 @@ async def test_an_object_deleted_during_the_wait_is_absent(
     obj = deployment(namespace, stage="stuck")
     await kube.apply(obj, field_manager="it")
     seen = Seen()
-    waiting = asyncio.create_task(readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=seen))
+    waiting = asyncio.create_task(readiness.wait_ready(TARGET, [ref_of(obj)], deadline=30, on_progress=seen))
     await eventually(lambda: seen.last and "available" in seen.last.waiting_for[0])
     await kube.delete(ref_of(obj))
     await eventually(lambda: seen.last and seen.last.waiting_for == ("Deployment/it: absent",))
@@ -233,7 +243,7 @@ async def test_a_kind_that_is_not_served_yet_comes_with_its_definition(
         "kind": "It",
         "metadata": {"namespace": namespace, "name": "it"},
     }
-    waiting = asyncio.create_task(readiness.wait_ready([ref_of(obj)], deadline=30, on_progress=Seen()))
+    waiting = asyncio.create_task(readiness.wait_ready(TARGET, [ref_of(obj)], deadline=30, on_progress=Seen()))
     await kube.apply(crd, field_manager="it")
     await eventually(lambda: kube.create(obj))
     assert await waiting is True
@@ -255,7 +265,7 @@ async def test_a_claim_of_a_late_binding_class_is_current(
     await kube.apply(storage_class, field_manager="it")
     await kube.apply(claim, field_manager="it")
     try:
-        assert await readiness.wait_ready([ref_of(claim)], deadline=5, on_progress=Seen())
+        assert await readiness.wait_ready(TARGET, [ref_of(claim)], deadline=5, on_progress=Seen())
     finally:
         await kube.delete(ref_of(storage_class))
 
@@ -269,6 +279,7 @@ async def test_a_wait_is_superseded_by_its_owner(
     seen = Seen()
     waiting = asyncio.create_task(
         readiness.wait_ready(
+            TARGET,
             [ref_of(config_map(namespace, "never"))],
             deadline=10 * SOON,
             on_progress=seen,
@@ -288,7 +299,7 @@ async def test_a_cancelled_wait_stops_at_once(kube: KubeClient, readiness: KubeR
     seen = Seen()
     refs = [ref_of(config_map(namespace, "never")), ref_of(deployment(namespace, "never"))]
     before = asyncio.all_tasks()
-    waiting = asyncio.create_task(readiness.wait_ready(refs, deadline=10 * SOON, on_progress=seen))
+    waiting = asyncio.create_task(readiness.wait_ready(TARGET, refs, deadline=10 * SOON, on_progress=seen))
     await eventually(lambda: seen.reports)
     waiting.cancel()
     done, _ = await asyncio.wait({waiting}, timeout=SOON)
@@ -303,7 +314,7 @@ async def test_an_error_of_the_receiver_ends_the_wait(readiness: KubeReadiness, 
         raise TransientError(Reason.API_CONFLICT, "no")
 
     with pytest.raises(TransientError, match="no"):
-        await readiness.wait_ready([ref_of(config_map(namespace, "never"))], deadline=30, on_progress=refuse)
+        await readiness.wait_ready(TARGET, [ref_of(config_map(namespace, "never"))], deadline=30, on_progress=refuse)
 
 
 async def test_gone(kube: KubeClient, readiness: KubeReadiness, namespace: str) -> None:
@@ -315,11 +326,11 @@ async def test_gone(kube: KubeClient, readiness: KubeReadiness, namespace: str) 
     refs = [ref_of(kept), ref_of(forgotten), ref_of(config_map(namespace, "absent"))]
     await kube.delete(refs[0])
     with pytest.raises(TransientError) as caught:
-        await readiness.wait_gone(refs, deadline=0.5, on_progress=Seen())
+        await readiness.wait_gone(TARGET, refs, deadline=0.5, on_progress=Seen())
     assert caught.value.reason is Reason.UNINSTALL_FAILED
     assert "ConfigMap/kept: is being deleted, held by windlass.dev/test" in caught.value.message
     assert "ConfigMap/forgotten: exists and is not being deleted" in caught.value.message
-    waiting = asyncio.create_task(readiness.wait_gone(refs, deadline=10, on_progress=Seen()))
+    waiting = asyncio.create_task(readiness.wait_gone(TARGET, refs, deadline=10, on_progress=Seen()))
     await kube.delete(refs[1])
     await kube.patch(refs[0], {"metadata": {"finalizers": None}}, kind="merge")
     await waiting

@@ -16,7 +16,7 @@ from windlass.contracts.record import JOURNAL_LIMIT, JournalEntry, PackageRecord
 from windlass.devstack.stack import Stack
 from windlass.domain.digests import keyed_digest
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
-from windlass.domain.ids import Kind, PackageKey, record_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, Kind, PackageKey, record_name
 from windlass.domain.packages.model import Artifact, Source
 from windlass.ports.kube import ObjectRef
 
@@ -48,7 +48,7 @@ def store(kube: FakeKube) -> RecordStore:
 
 
 def secret_ref(key: PackageKey = KEY) -> ObjectRef:
-    return ObjectRef(api_version="v1", kind="Secret", namespace=key.target_namespace, name=record_name(key))
+    return ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=record_name(key))
 
 
 def stored(kube: FakeKube, key: PackageKey = KEY) -> dict[str, Any]:
@@ -68,15 +68,17 @@ async def test_what_was_saved_is_loaded(kube: FakeKube, store: RecordStore) -> N
     secret = stored(kube)
     assert secret["type"] == "windlass.dev/record"
     assert secret["metadata"]["labels"]["windlass.dev/package"] == "prod.billing"
-    assert (saved.namespace, saved.resource_version) == ("prod", secret["metadata"]["resourceVersion"])
+    assert (saved.namespace, saved.resource_version) == ("windlass-system", secret["metadata"]["resourceVersion"])
     await store.delete(KEY)
     assert await store.load(KEY) is None
 
 
-async def test_modules_keep_theirs_in_the_system_namespace(store: RecordStore) -> None:
-    key = PackageKey(kind=Kind.MODULE, name="dns")
-    saved = await store.save(key, FULL, None)
-    assert saved.namespace == "windlass-system"
+async def test_all_packages_with_a_record_are_listed(store: RecordStore) -> None:
+    others = [PackageKey(kind=Kind.MODULE, name="dns"), PackageKey(namespace="stage", name="billing")]
+    for key in (KEY, *others):
+        await store.save(key, FULL, None)
+    assert set(await store.stored("windlass")) == {KEY, *others}
+    assert await store.stored("second") == []
 
 
 async def test_two_writers_do_not_overwrite_each_other(store: RecordStore) -> None:
@@ -127,7 +129,7 @@ async def test_a_changed_secret_is_refused(kube: FakeKube, store: RecordStore, c
     with pytest.raises(PermanentError) as caught:
         await store.load(KEY)
     assert (caught.value.reason, caught.value.actor) == (Reason.STATE_REJECTED, Actor.ADMIN)
-    assert "Secret windlass.application.billing in namespace prod" in caught.value.message
+    assert f"Secret {record_name(KEY)} in namespace windlass-system" in caught.value.message
     assert "delete this Secret" in caught.value.hint
 
 
@@ -142,7 +144,7 @@ async def test_a_record_of_another_package_is_refused(kube: FakeKube, store: Rec
         copied["metadata"] = {
             **copied["metadata"],
             "name": record_name(other),
-            "namespace": other.target_namespace,
+            "namespace": SYSTEM_NAMESPACE,
         }
         kube.put(copied)
         with pytest.raises(PermanentError, match="digest does not fit"):
@@ -213,10 +215,8 @@ def test_the_journal_remembers_the_last_runs() -> None:
 
 @pytest.mark.stack
 async def test_on_a_real_api_server(stack: Stack) -> None:
-    namespace = f"records-{uuid.uuid4().hex[:8]}"
-    key = PackageKey(namespace=namespace, name="billing")
+    key = PackageKey(namespace=f"records-{uuid.uuid4().hex[:8]}", name="billing")
     async with KubeClient.from_kubeconfig(stack.kubeconfig) as kube:
-        await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         store = RecordStore(kube, DIGEST_KEY)
         assert await store.load(key) is None
         first = await store.save(key, FULL, None)
@@ -235,6 +235,5 @@ async def test_on_a_real_api_server(stack: Stack) -> None:
         assert await store.load(key) is None
         with pytest.raises(TransientError) as gone:
             await store.save(key, FULL, second)
-        await kube.delete(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
     assert {error.value.reason for error in (there_already, stale, gone)} == {Reason.API_CONFLICT}
     assert edited.value.reason is Reason.STATE_REJECTED

@@ -122,7 +122,7 @@ def test_what_is_meant_to_happen_despite_a_failure() -> None:
 
 
 def test_a_modules_hooks_act_anywhere_under_any_name() -> None:
-    bounds = bounds_of(PackageKey(kind=Kind.MODULE, name="ingress"))
+    bounds = bounds_of(PackageKey(kind=Kind.MODULE, name="ingress"), "windlass-modules")
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "reader"}}
     secret = SECRET | {"metadata": {"name": "token", "namespace": "kube-system"}}
     documents = [{"operation": "Create", "object": role}, {"operation": "CreateOrUpdate", "object": secret}]
@@ -136,7 +136,7 @@ def test_a_modules_hooks_act_anywhere_under_any_name() -> None:
 
 
 def test_an_applications_bounds_are_its_namespace_and_name() -> None:
-    assert bounds_of(PackageKey(namespace="prod", name="billing")) == BILLING
+    assert bounds_of(PackageKey(namespace="prod", name="billing"), "prod") == BILLING
 
 
 def test_unknown_fields_are_dropped() -> None:

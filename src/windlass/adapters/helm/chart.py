@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from windlass.adapters.helm.record import APPLIED
+from windlass.adapters.helm.record import APPLIED, OWNER
 from windlass.adapters.helm.staging import CHART_YAML
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.text.documents import DocumentError, parse_helm
@@ -21,20 +21,22 @@ _Dumper: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """The C one where there is one: the other takes 6 ms for a small ``Chart.yaml``, once for each release."""
 
 
-def annotated(chart: Path, digest: str, *, name: str) -> str:
-    """Return the text of ``Chart.yaml`` with the annotation `APPLIED`.
+def annotated(chart: Path, digest: str, *, name: str, owner: str = "") -> str:
+    """Return the text of ``Chart.yaml`` with the annotations `APPLIED` and `OWNER`.
 
     Args:
         chart: the package's folder; with ``templates/`` but no ``Chart.yaml`` one is made up.
         digest: goes into the annotation; empty for none.
         name: the chart's name if it has to be made up.
+        owner: the package that the release is for; goes in with the digest.
 
     Raises:
         PermanentError: APPLY_MANIFESTS_FAILED, there is no chart, or its ``Chart.yaml`` is not a YAML map.
     """
     metadata = _metadata(chart, name)
     if digest:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), APPLIED: digest}
+        ours = {APPLIED: digest, OWNER: owner} if owner else {APPLIED: digest}
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **ours}
     return yaml.dump(metadata, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
 
 

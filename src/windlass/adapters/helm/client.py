@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,11 +22,12 @@ from windlass.adapters.helm.process import environment
 from windlass.adapters.helm.program import HelmProgram
 from windlass.adapters.helm.record import Record
 from windlass.adapters.helm.storage import Storage
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.lifecycle import releases
 from windlass.domain.lifecycle.releases import Heal, Operation, Plan, Revision
 from windlass.ports.helm import Manifest, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.kube import Kube, ObjectRef
+from windlass.ports.targets import Acting, Role, Targets
 
 POOL_SIZE: Final = 4
 
@@ -46,12 +48,25 @@ class _Observed:
     newest: Record | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Cluster:
+    """The cluster of a release, as its target's identity."""
+
+    acting: Acting
+    kube: Kube
+    storage: Storage
+
+    @property
+    def kubeconfig(self) -> Path:
+        """For Helm itself."""
+        return self.acting.kubeconfig.absolute()
+
+
 class HelmClient:
     """Helm releases. An async context manager; enter it on the event loop that uses it.
 
     Args:
-        kube: reads release records and looks for objects; give it a client with a rate limit of its own.
-        kubeconfig: file for Helm itself.
+        targets: release records and objects are read and written as the identity of the release's target.
         helm: the ``helm`` program (4.2 or newer).
         scratch: folder that only this client uses, for short-lived files and Helm's caches; made if it is missing.
         pool_size: warm child processes, each with about 50 MB of its own; with 0 it can only read and render.
@@ -63,8 +78,7 @@ class HelmClient:
     def __init__(
         self,
         *,
-        kube: Kube,
-        kubeconfig: Path,
+        targets: Targets,
         helm: Path,
         scratch: Path,
         pool_size: int = POOL_SIZE,
@@ -73,16 +87,10 @@ class HelmClient:
     ) -> None:
         scratch = scratch.absolute()
         env = {**environment(scratch, os.environ), "HELM_QPS": f"{qps:g}", "HELM_BURST_LIMIT": str(burst)}
-        self._kube = kube
+        self._targets = targets
         self._scratch = scratch
-        self._storage = Storage(kube)
         self._pool = ChildPool(pool_size, env)
-        self._operations = Operations(
-            pool=self._pool,
-            program=HelmProgram(helm.absolute(), kubeconfig.absolute(), env),
-            kubeconfig=kubeconfig.absolute(),
-            scratch=scratch,
-        )
+        self._operations = Operations(pool=self._pool, program=HelmProgram(helm.absolute(), env), scratch=scratch)
         self._locks: WeakValueDictionary[ReleaseRef, asyncio.Lock] = WeakValueDictionary()
         self._stack = AsyncExitStack()
 
@@ -107,16 +115,18 @@ class HelmClient:
 
     async def release(self, ref: ReleaseRef) -> Release | None:
         """Return the newest stored revision, or None."""
-        observed = await self._observe(ref)
+        async with self._cluster(ref) as cluster:
+            observed = await self._observe(cluster, ref)
         return None if observed.newest is None else _release(ref, observed.newest)
 
     async def manifest(self, ref: ReleaseRef) -> Manifest | None:
         """Return the newest stored revision with its objects, or None."""
-        newest = (await self._observe(ref)).newest
-        if newest is None:
-            return None
-        found = await asyncio.to_thread(manifest.documents, newest.manifest)
-        refs = await self._locate(ref, [manifest.entry(obj) for obj in found])
+        async with self._cluster(ref) as cluster:
+            newest = (await self._observe(cluster, ref)).newest
+            if newest is None:
+                return None
+            found = await asyncio.to_thread(manifest.documents, newest.manifest)
+            refs = await manifest.locate([manifest.entry(obj) for obj in found], ref.namespace, cluster.kube)
         objects = {at: presence.marked(manifest.placed(obj, at), ref) for at, obj in zip(refs, found, strict=True)}
         return Manifest(release=_release(ref, newest), objects=objects)
 
@@ -128,29 +138,36 @@ class HelmClient:
         Raises:
             TransientError, PermanentError: as `upgrade`.
         """
-        return await self._operations.render(request, upgrade=upgrade)
+        async with self._cluster(request.ref) as cluster:
+            return await self._operations.render(request, cluster.kubeconfig, upgrade=upgrade)
 
-    async def _observe(self, ref: ReleaseRef) -> _Observed:
-        while history := await self._storage.history(ref):
-            newest = await self._storage.read(ref, history[-1].number)
+    @asynccontextmanager
+    async def _cluster(self, ref: ReleaseRef) -> AsyncGenerator[_Cluster]:
+        async with self._targets.acting(ref.target) as acting:
+            kube = await acting.kube(Role.HELM)
+            yield _Cluster(acting=acting, kube=kube, storage=Storage(kube))
+
+    async def _observe(self, cluster: _Cluster, ref: ReleaseRef) -> _Observed:
+        while history := await cluster.storage.history(ref):
+            newest = await cluster.storage.read(ref, history[-1].number)
             if newest is not None:
                 return _Observed(history=history, newest=newest)
             # Deleted between the two requests: look again.
         return _Observed(history=(), newest=None)
 
-    async def _observe_after(self, ref: ReleaseRef, before: _Observed) -> _Observed:
+    async def _observe_after(self, cluster: _Cluster, ref: ReleaseRef, before: _Observed) -> _Observed:
         """Observe after an operation: if all was well before, the very next revision is there, which takes no list."""
         last = before.history[-1] if before.history else Revision(number=0, status=releases.DEPLOYED)
         if last.status != releases.DEPLOYED or releases.unswept(before.history):
-            return await self._observe(ref)  # it was healed, or there are leftovers to look for
+            return await self._observe(cluster, ref)  # it was healed, or there are leftovers to look for
         number = last.number + 1
-        newest = await self._storage.read(ref, number)
+        newest = await cluster.storage.read(ref, number)
         if newest is None or newest.status != releases.DEPLOYED:
-            return await self._observe(ref)
+            return await self._observe(cluster, ref)
         return _Observed(history=(*before.history, Revision(number=number, status=newest.status)), newest=newest)
 
-    async def _locate(self, ref: ReleaseRef, entries: Iterable[Entry]) -> tuple[ObjectRef, ...]:
-        return await manifest.locate(entries, ref.namespace, self._kube)
+    async def _locate(self, cluster: _Cluster, ref: ReleaseRef, entries: Iterable[Entry]) -> tuple[ObjectRef, ...]:
+        return await manifest.locate(entries, ref.namespace, cluster.kube)
 
     # -- installing and upgrading ----------------------------------------------------------------------------------
 
@@ -161,58 +178,89 @@ class HelmClient:
         which the next call unlocks; objects that only an unfinished revision had made are deleted after the next
         success.
         """
-        async with self._lock(request.ref):
-            observed = await self._observe(request.ref)
-            plan = await self._plan(request, observed)
-            await self._heal(request.ref, observed, plan.heal)
+        async with self._lock(request.ref), self._cluster(request.ref) as cluster:
+            observed = await self._observe(cluster, request.ref)
+            _check_owner(request.ref, observed, request.owner)
+            if request.create_namespace and not observed.history:
+                await cluster.acting.ensure_namespace()
+            plan = await self._plan(cluster, request, observed)
+            await self._heal(cluster, request.ref, observed, plan.heal)
             if plan.operation is Operation.REINSTALL:
-                await self._make_room(request, observed.history)
+                await self._make_room(cluster, request, observed.history)
             if plan.operation is not Operation.NONE:
-                await self._operations.apply(request, plan.operation)
-                observed = await self._observe_after(request.ref, observed)
+                await self._apply(cluster, request, plan.operation)
+                observed = await self._observe_after(cluster, request.ref, observed)
             if observed.newest is None:
                 raise TransientError(
                     Reason.APPLY_MANIFESTS_FAILED,
                     f"{request.ref} vanished right after it was applied",
                     hint="it is tried again; check whether something else deletes it",
                 )
-            return await self._settle(request, observed.history, observed.newest, plan)
+            return await self._settle(cluster, request, observed.history, observed.newest, plan)
 
-    async def _plan(self, request: ReleaseRequest, observed: _Observed) -> Plan:
+    async def _apply(self, cluster: _Cluster, request: ReleaseRequest, operation: Operation) -> None:
+        try:
+            await self._operations.apply(request, operation, cluster.kubeconfig)
+        except PermanentError as error:
+            if error.reason is Reason.FORBIDDEN:
+                with contextlib.suppress(WindlassError):
+                    await self._undo(cluster, request.ref)
+            raise
+
+    async def _undo(self, cluster: _Cluster, ref: ReleaseRef) -> None:
+        """Delete what a refused attempt has created, and its record if there never was a working release.
+
+        What is left if this fails too is deleted after the next success.
+        """
+        observed = await self._observe(cluster, ref)
+        newest = observed.newest
+        if newest is None or newest.status == releases.DEPLOYED:
+            return
+        working = [revision for revision in observed.history if revision.status == releases.DEPLOYED]
+        deployed = await cluster.storage.read(ref, working[-1].number) if working else None
+        current = set(await self._locate(cluster, ref, deployed.entries)) if deployed else set[ObjectRef]()
+        made = await self._locate(cluster, ref, [entry for entry in newest.entries if not entry.kept])
+        await presence.delete_leftovers([one for one in made if one not in current], ref, cluster.kube)
+        if deployed is not None:
+            await cluster.storage.mark_swept(ref, newest.revision)
+        elif len(observed.history) == 1:
+            await cluster.storage.drop(ref, newest.revision)
+
+    async def _plan(self, cluster: _Cluster, request: ReleaseRequest, observed: _Observed) -> Plan:
         newest = observed.newest
         if newest is None or newest.status != releases.DEPLOYED or newest.applied != request.digest:
             return releases.plan(observed.history, up_to_date=False, absent=())
-        absent = await presence.absent(await self._locate(request.ref, newest.entries), self._kube)
+        absent = await presence.absent(await self._locate(cluster, request.ref, newest.entries), cluster.kube)
         return releases.plan(observed.history, up_to_date=True, absent=[str(ref) for ref in absent])
 
-    async def _heal(self, ref: ReleaseRef, observed: _Observed, heal: Heal) -> None:
+    async def _heal(self, cluster: _Cluster, ref: ReleaseRef, observed: _Observed, heal: Heal) -> None:
         match heal:
             case Heal.NOTHING:
                 return
             case Heal.UNLOCK:
-                await self._storage.unlock(ref, observed.history[-1])
+                await cluster.storage.unlock(ref, observed.history[-1])
             case Heal.FINISH_UNINSTALL:
-                await self._remove(ref, observed)
+                await self._remove(cluster, ref, observed)
 
-    async def _make_room(self, request: ReleaseRequest, history: Sequence[Revision]) -> None:
+    async def _make_room(self, cluster: _Cluster, request: ReleaseRequest, history: Sequence[Revision]) -> None:
         # Only Helm's upgrade bounds the history; an install that fails again and again would let it grow for ever.
         for revision in releases.surplus(history, request.history_max):
-            await self._storage.drop(request.ref, revision.number)
+            await cluster.storage.drop(request.ref, revision.number)
 
     async def _settle(
-        self, request: ReleaseRequest, history: Sequence[Revision], newest: Record, plan: Plan
+        self, cluster: _Cluster, request: ReleaseRequest, history: Sequence[Revision], newest: Record, plan: Plan
     ) -> ReleaseOutcome:
         ref = request.ref
         if plan.operation is not Operation.NONE:
             self._note_new_kinds(newest, request.chart)
         for revision in releases.unswept(history):
-            await self._delete_beyond(ref, newest, [revision])
-            await self._storage.mark_swept(ref, revision.number)
+            await self._delete_beyond(cluster, ref, newest, [revision])
+            await cluster.storage.mark_swept(ref, revision.number)
         return ReleaseOutcome(
             release=_release(ref, newest),
             action=_ACTIONS[plan.operation],
             healed="" if plan.heal is Heal.NOTHING else plan.why,
-            objects=await self._locate(ref, newest.entries),
+            objects=await self._locate(cluster, ref, newest.entries),
         )
 
     def _note_new_kinds(self, record: Record, chart: Path | None = None) -> None:
@@ -220,18 +268,20 @@ class HelmClient:
         if in_folder or any(entry.kind in _API_KINDS for entry in record.entries):
             self._operations.api_changed()
 
-    async def _delete_beyond(self, ref: ReleaseRef, newest: Record, revisions: Sequence[Revision]) -> None:
+    async def _delete_beyond(
+        self, cluster: _Cluster, ref: ReleaseRef, newest: Record, revisions: Sequence[Revision]
+    ) -> None:
         """Delete what older revisions name and the newest does not."""
-        current = set(await self._locate(ref, newest.entries))
+        current = set(await self._locate(cluster, ref, newest.entries))
         for revision in revisions:
-            record = await self._storage.read(ref, revision.number)
+            record = await cluster.storage.read(ref, revision.number)
             entries = () if record is None else [entry for entry in record.entries if not entry.kept]
-            leftovers = [old for old in await self._locate(ref, entries) if old not in current]
-            await presence.delete_leftovers(leftovers, ref, self._kube)
+            leftovers = [old for old in await self._locate(cluster, ref, entries) if old not in current]
+            await presence.delete_leftovers(leftovers, ref, cluster.kube)
 
     # -- uninstalling ----------------------------------------------------------------------------------------------
 
-    async def uninstall(self, ref: ReleaseRef, *, told: Told | None = None) -> tuple[ObjectRef, ...]:
+    async def uninstall(self, ref: ReleaseRef, *, owner: str, told: Told | None = None) -> tuple[ObjectRef, ...]:
         """Delete the release and what unfinished revisions left; return the objects to wait for.
 
         Objects that the chart tells Helm to keep are not among them. Absent is fine. See `ports.Helm` for ``told``.
@@ -239,20 +289,22 @@ class HelmClient:
         Raises:
             TransientError, PermanentError: with Helm's text.
         """
-        async with self._lock(ref):
-            observed = await self._observe(ref)
+        async with self._lock(ref), self._cluster(ref) as cluster:
+            observed = await self._observe(cluster, ref)
+            if _is_of_another(observed, owner):
+                return ()
             if told is not None and observed.newest is not None:
-                await told(await self._locate(ref, observed.newest.entries))
-            return await self._remove(ref, observed)
+                await told(await self._locate(cluster, ref, observed.newest.entries))
+            return await self._remove(cluster, ref, observed)
 
-    async def _remove(self, ref: ReleaseRef, observed: _Observed) -> tuple[ObjectRef, ...]:
+    async def _remove(self, cluster: _Cluster, ref: ReleaseRef, observed: _Observed) -> tuple[ObjectRef, ...]:
         newest = observed.newest
         if newest is None:
             return ()
-        refs = await self._locate(ref, [entry for entry in newest.entries if not entry.kept])
+        refs = await self._locate(cluster, ref, [entry for entry in newest.entries if not entry.kept])
         # Before the uninstall, because that drops the records that say what there is to delete.
-        await self._delete_beyond(ref, newest, releases.created_by(observed.history))
-        await self._operations.uninstall(ref, has_hooks=newest.has_hooks)
+        await self._delete_beyond(cluster, ref, newest, releases.created_by(observed.history))
+        await self._operations.uninstall(ref, cluster.kubeconfig, has_hooks=newest.has_hooks)
         self._note_new_kinds(newest)
         return refs
 
@@ -261,12 +313,27 @@ class HelmClient:
         return self._locks.setdefault(ref, asyncio.Lock())
 
 
+def _is_of_another(observed: _Observed, owner: str) -> bool:
+    return observed.newest is not None and observed.newest.owner not in {"", owner}
+
+
+def _check_owner(ref: ReleaseRef, observed: _Observed, owner: str) -> None:
+    if observed.newest is not None and _is_of_another(observed, owner):
+        raise PermanentError(
+            Reason.RELEASE_CONFLICT,
+            f"{ref} belongs to {observed.newest.owner}",
+            hint="create the object again with another spec.releaseName, or in another namespace",
+            actor=Actor.USER,
+        )
+
+
 def _release(ref: ReleaseRef, record: Record) -> Release:
     return Release(
         ref=ref,
         revision=record.revision,
         status=record.status,
         applied=record.applied,
+        owner=record.owner,
         chart=record.chart,
         chart_version=record.chart_version,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,23 +127,48 @@ _ROWS: Final = (
     ),
     _Row(marks=("not found",), hint="create the namespace or object that it names"),
 )
+_FORBIDDEN: Final = re.compile(
+    r'(?:"(?P<name>[^"\s]{0,253})" )?is forbidden: User "[^"\s]{1,512}" cannot (?P<verb>[a-z]{1,32}) resource '
+    r'"(?P<resource>[^"\s]{1,253})" in API group "(?P<group>[^"\s]{0,253})"'
+    r'(?: in the namespace "(?P<namespace>[^"\s]{1,253})")?'
+)
+"""What the API server's RBAC authorizer says (k8s.io/apiserver, ``responsewriters.ForbiddenMessage``)."""
 _UNKNOWN: Final = _Row(marks=(), hint="it is tried again")
 
 
-def failed(what: str, text: str, *, secrets: frozenset[str] = frozenset()) -> WindlassError:
+def failed(
+    what: str, text: str, *, secrets: frozenset[str] = frozenset(), whom: str = "the user of the kubeconfig"
+) -> WindlassError:
     """Return the error for a failed operation.
 
     Args:
         what: the operation and its release, as the sentence's subject.
         text: what Helm said.
         secrets: texts among the values that the message must not quote (`windlass.domain.text.secret_texts`).
+        whom: who acted.
     """
+    if (refused := _FORBIDDEN.search(text)) is not None:
+        return _forbidden(what, refused, whom)
     lowered = text.lower()
     row = next((row for row in _ROWS if any(mark in lowered for mark in row.marks)), _UNKNOWN)
     message = f"{what} failed: {shorten(mask(text, secrets))}"
     if row.actor is None:
         return TransientError(row.reason, message, hint=row.hint)
     return PermanentError(row.reason, message, hint=row.hint, actor=row.actor)
+
+
+def _forbidden(what: str, refused: re.Match[str], whom: str) -> PermanentError:
+    """Return the error for what RBAC does not allow; resource names are in the manifest and no secret."""
+    resource, name, verb = refused["resource"], refused["name"], refused["verb"]
+    group = f".{refused['group']}" if refused["group"] else ""
+    where = f" in namespace {refused['namespace']}" if refused["namespace"] else ""
+    return PermanentError(
+        Reason.FORBIDDEN,
+        f"{what} failed: {whom} may not {verb} {resource}{group}{f'/{name}' if name else ''}{where}",
+        hint="install it as a Module, name a service account that may (spec.target.serviceAccountName), or allow it "
+        "with a role; for all Applications: a ClusterRole labelled windlass.dev/aggregate-to-application",
+        actor=Actor.ADMIN,
+    )
 
 
 def shorten(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from windlass.adapters.helm import failures
 from windlass.adapters.helm.chart import annotated
 from windlass.adapters.helm.pool import ChildPool
-from windlass.adapters.helm.program import HelmProgram
+from windlass.adapters.helm.program import HelmProgram, Place
 from windlass.adapters.helm.protocol import HelmFailedError, Order
 from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
@@ -33,10 +33,9 @@ class Operations:
     records, which the library cannot do.
     """
 
-    def __init__(self, *, pool: ChildPool, program: HelmProgram, kubeconfig: Path, scratch: Path) -> None:
+    def __init__(self, *, pool: ChildPool, program: HelmProgram, scratch: Path) -> None:
         self._pool = pool
         self._program = program
-        self._kubeconfig = kubeconfig
         self._scratch = scratch
         self._surface = 0
 
@@ -44,38 +43,41 @@ class Operations:
         """Note that the cluster serves other kinds now: children discover anew before their next order."""
         self._surface += 1
 
-    async def apply(self, request: ReleaseRequest, operation: Operation) -> None:
+    async def apply(self, request: ReleaseRequest, operation: Operation, kubeconfig: Path) -> None:
         """Install or upgrade.
 
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
         verb = "upgrade" if operation is Operation.UPGRADE else "install"
-        metadata = annotated(request.chart, request.digest, name=request.ref.name)
-        with _typed_failures(f"Helm {verb} of {request.ref}", request.secrets, request.timeout):
+        metadata = annotated(request.chart, request.digest, name=request.ref.name, owner=request.owner)
+        with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.secrets, request.timeout):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
                     with staged(request.chart, metadata, new_folder(self._scratch)) as chart:
-                        await self._apply_by_program(request, operation, chart)
+                        await self._apply_by_program(request, operation, chart, kubeconfig)
                 else:
-                    await self._apply_by_child(request, verb, metadata)
+                    await self._apply_by_child(request, verb, metadata, kubeconfig)
 
-    async def _apply_by_program(self, request: ReleaseRequest, operation: Operation, chart: Path) -> None:
+    async def _apply_by_program(
+        self, request: ReleaseRequest, operation: Operation, chart: Path, kubeconfig: Path
+    ) -> None:
+        place = Place(ref=request.ref, kubeconfig=kubeconfig)
         if operation is Operation.UPGRADE:
             await self._program.upgrade(
-                request.ref, chart, request.values, seconds=request.timeout, history_max=request.history_max
+                place, chart, request.values, seconds=request.timeout, history_max=request.history_max
             )
         else:
             replace = operation is Operation.REINSTALL
-            await self._program.install(request.ref, chart, request.values, seconds=request.timeout, replace=replace)
+            await self._program.install(place, chart, request.values, seconds=request.timeout, replace=replace)
 
     async def _apply_by_child(
-        self, request: ReleaseRequest, verb: Literal["install", "upgrade"], metadata: str
+        self, request: ReleaseRequest, verb: Literal["install", "upgrade"], metadata: str, kubeconfig: Path
     ) -> None:
         folder = new_folder(self._scratch)
         order = Order(
             operation=verb,
-            kubeconfig=str(self._kubeconfig),
+            kubeconfig=str(kubeconfig),
             namespace=request.ref.namespace,
             name=request.ref.name,
             chart=str(request.chart),
@@ -93,23 +95,23 @@ class Operations:
         if reply.error:
             raise HelmFailedError(reply.error)
 
-    async def uninstall(self, ref: ReleaseRef, *, has_hooks: bool) -> None:
+    async def uninstall(self, ref: ReleaseRef, kubeconfig: Path, *, has_hooks: bool) -> None:
         """Uninstall; a release that is not there is fine.
 
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
-        with _typed_failures(f"Helm uninstall of {ref}", frozenset(), UNINSTALL_SECONDS):
+        with _typed_failures(f"Helm uninstall of {ref}", ref, frozenset(), UNINSTALL_SECONDS):
             async with asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
                 if has_hooks:
-                    await self._program.uninstall(ref, seconds=UNINSTALL_SECONDS)
+                    await self._program.uninstall(Place(ref=ref, kubeconfig=kubeconfig), seconds=UNINSTALL_SECONDS)
                 else:
-                    await self._uninstall_by_child(ref)
+                    await self._uninstall_by_child(ref, kubeconfig)
 
-    async def _uninstall_by_child(self, ref: ReleaseRef) -> None:
+    async def _uninstall_by_child(self, ref: ReleaseRef, kubeconfig: Path) -> None:
         order = Order(
             operation="uninstall",
-            kubeconfig=str(self._kubeconfig),
+            kubeconfig=str(kubeconfig),
             namespace=ref.namespace,
             name=ref.name,
             timeout=int(UNINSTALL_SECONDS),
@@ -119,7 +121,7 @@ class Operations:
         if reply.error and not reply.absent:
             raise HelmFailedError(reply.error)
 
-    async def render(self, request: ReleaseRequest, *, upgrade: bool) -> str:
+    async def render(self, request: ReleaseRequest, kubeconfig: Path, *, upgrade: bool) -> str:
         """Return the manifest without applying it; ``upgrade`` is what templates see as ``.Release.IsUpgrade``.
 
         Raises:
@@ -128,19 +130,20 @@ class Operations:
         metadata = annotated(request.chart, "", name=request.ref.name)
         with (
             staged(request.chart, metadata, new_folder(self._scratch)) as chart,
-            _typed_failures(f"rendering of {request.ref}", request.secrets, request.timeout),
+            _typed_failures(f"rendering of {request.ref}", request.ref, request.secrets, request.timeout),
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
-                return await self._program.render(request.ref, chart, request.values, upgrade=upgrade)
+                place = Place(ref=request.ref, kubeconfig=kubeconfig)
+                return await self._program.render(place, chart, request.values, upgrade=upgrade)
 
 
 @contextmanager
-def _typed_failures(what: str, secrets: frozenset[str], seconds: float) -> Generator[None]:
+def _typed_failures(what: str, ref: ReleaseRef, secrets: frozenset[str], seconds: float) -> Generator[None]:
     try:
         yield
     except HelmFailedError as error:
         # The cause is left out: its text may quote secrets.
-        raise failures.failed(what, str(error), secrets=secrets) from None
+        raise failures.failed(what, str(error), secrets=secrets, whom=ref.target.whom) from None
     except TimeoutError:
         raise TransientError(
             Reason.APPLY_MANIFESTS_FAILED,

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from windlass.domain.errors import PermanentError, Reason
 from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
 
@@ -48,12 +49,19 @@ async def _listed(refs: Sequence[ObjectRef], kube: Kube) -> set[ObjectRef]:
 
 
 async def delete_leftovers(refs: Iterable[ObjectRef], release: ReleaseRef, kube: Kube) -> tuple[ObjectRef, ...]:
-    """Delete those of ``refs`` that still belong to the release by Helm's marks; return what was deleted."""
+    """Delete those of ``refs`` that still belong to the release by Helm's marks; return what was deleted.
+
+    What we may not read or delete is left alone: records name what a chart asked for, allowed or not.
+    """
     deleted: list[ObjectRef] = []
     for ref in refs:
-        obj = await kube.get(ref)
-        if obj is not None and _owned(obj, release) and await kube.delete(ref, uid=obj["metadata"]["uid"]):
-            deleted.append(ref)
+        try:
+            obj = await kube.get(ref)
+            if obj is not None and _owned(obj, release) and await kube.delete(ref, uid=obj["metadata"]["uid"]):
+                deleted.append(ref)
+        except PermanentError as error:
+            if error.reason is not Reason.FORBIDDEN:
+                raise
     return tuple(deleted)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,37 +20,44 @@ from windlass.ports.helm import ReleaseRef
 _MAX_OUTPUT: Final = 64 * 1024 * 1024
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A release and the kubeconfig file to reach it with."""
+
+    ref: ReleaseRef
+    kubeconfig: Path
+
+
 class HelmProgram:
     """Runs the program, each call in its own process group that dies with this process.
 
     ``seconds`` is how long Helm itself waits for a request or a Helm hook. All methods raise `HelmFailedError`.
     """
 
-    def __init__(self, program: Path, kubeconfig: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, program: Path, environment: Mapping[str, str]) -> None:
         self._program = program
-        self._kubeconfig = kubeconfig
         self._environment = environment
 
-    async def install(self, ref: ReleaseRef, chart: Path, values: Values, *, seconds: float, replace: bool) -> None:
+    async def install(self, place: Place, chart: Path, values: Values, *, seconds: float, replace: bool) -> None:
         """Install; with ``replace`` also over records of a release that never worked."""
         options = ["--server-side=false", f"--timeout={seconds:.0f}s", *(["--replace"] if replace else [])]
-        await self._run(["install", ref.name, str(chart), *options], ref.namespace, values)
+        await self._run(["install", place.ref.name, str(chart), *options], place, values)
 
-    async def upgrade(self, ref: ReleaseRef, chart: Path, values: Values, *, seconds: float, history_max: int) -> None:
+    async def upgrade(self, place: Place, chart: Path, values: Values, *, seconds: float, history_max: int) -> None:
         """Upgrade an existing release to exactly these values."""
         options = ["--reset-values", "--server-side=false", f"--history-max={history_max}", f"--timeout={seconds:.0f}s"]
-        await self._run(["upgrade", ref.name, str(chart), *options], ref.namespace, values)
+        await self._run(["upgrade", place.ref.name, str(chart), *options], place, values)
 
-    async def uninstall(self, ref: ReleaseRef, *, seconds: float) -> None:
+    async def uninstall(self, place: Place, *, seconds: float) -> None:
         """Uninstall with the release's Helm hooks; fine if there is no release."""
-        await self._run(["uninstall", ref.name, "--ignore-not-found", f"--timeout={seconds:.0f}s"], ref.namespace)
+        await self._run(["uninstall", place.ref.name, "--ignore-not-found", f"--timeout={seconds:.0f}s"], place)
 
-    async def render(self, ref: ReleaseRef, chart: Path, values: Values, *, upgrade: bool) -> str:
+    async def render(self, place: Place, chart: Path, values: Values, *, upgrade: bool) -> str:
         """Return the rendered manifest; templates may look objects up in the cluster, nothing is changed."""
         options = ["--dry-run=server", *(["--is-upgrade"] if upgrade else [])]
-        return await self._run(["template", ref.name, str(chart), *options], ref.namespace, values)
+        return await self._run(["template", place.ref.name, str(chart), *options], place, values)
 
-    async def _run(self, arguments: list[str], namespace: str, values: Values | None = None) -> str:
+    async def _run(self, arguments: list[str], place: Place, values: Values | None = None) -> str:
         # Values go through stdin: no file with secrets in it can outlive a crash. JSON is YAML.
         given = [] if values is None else ["--values=-"]
         process = await asyncio.create_subprocess_exec(
@@ -61,8 +69,8 @@ class HelmProgram:
             str(self._program),
             *arguments,
             *given,
-            f"--namespace={namespace}",
-            f"--kubeconfig={self._kubeconfig}",
+            f"--namespace={place.ref.namespace}",
+            f"--kubeconfig={place.kubeconfig}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

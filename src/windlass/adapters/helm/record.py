@@ -20,6 +20,10 @@ from windlass.ports.kube import Object
 APPLIED: Final = "windlass.dev/applied"
 """Annotation of the stored chart that names the digest of chart and values it was made from."""
 
+OWNER: Final = "windlass.dev/owner"
+"""Annotation of the stored chart that names the package it was applied for. The package's account may write it, so it
+keeps packages from getting into each other's way by mistake and protects nothing."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
@@ -28,6 +32,7 @@ class Record:
     revision: int
     status: str
     applied: str
+    owner: str
     chart: str
     chart_version: str
     entries: tuple[Entry, ...]
@@ -100,6 +105,7 @@ def _record(release: Mapping[str, Any]) -> Record:
         revision=int(release["version"]),
         status=str(release["info"]["status"]),
         applied=str(annotations.get(APPLIED, "")),
+        owner=str(annotations.get(OWNER, "")),
         chart=str(chart.get("name", "")),
         chart_version=str(chart.get("version", "")),
         entries=manifest.parse(release.get("manifest") or ""),

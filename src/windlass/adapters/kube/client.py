@@ -49,6 +49,7 @@ class KubeClient:
         transport: the HTTP session.
         silence: seconds without a byte after which a watch is given up.
         watch_for: draws the seconds after which the server ends a watch.
+        discovery: of another client of the same cluster; it must stay open as long as this one.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class KubeClient:
         *,
         silence: float = SILENCE_SECONDS,
         watch_for: Callable[[], float] = watch_seconds,
+        discovery: Discovery | None = None,
     ) -> None:
         self._transport = transport
-        self._discovery = Discovery(self._document)
+        self._discovery = discovery or Discovery(self._document)
         self._silence = silence
         self._watch_for = watch_for
 
@@ -88,6 +90,27 @@ class KubeClient:
     def access(self) -> ApiAccess:
         """Where this client connects to and as whom."""
         return self._transport.access
+
+    @property
+    def discovery(self) -> Discovery:
+        """What this client knows of the kinds that are served, for other clients of the same cluster."""
+        return self._discovery
+
+    def use_token(self, token: str) -> None:
+        """Send this token from the next request on; watches that are open go on."""
+        self._transport.use_token(token)
+
+    async def ping(self) -> None:
+        """Ask for the server's version.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, no answer.
+            PermanentError: FORBIDDEN, the credentials are not accepted.
+        """
+        call = Call(verb="get", resource="/version")
+        answer = await self._transport.request(call, "GET", "/version", limited=False)
+        if answer.status == 401 or answer.status >= 500:
+            raise failures.rejected(call, answer.status, answer.body)
 
     async def __aenter__(self) -> Self:
         await self._transport.open()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks.patch_operations import (
     Bounds,
@@ -33,24 +31,15 @@ _POLLS: Final = (0.05, 0.1, 0.2, 0.5, 1.0)  # seconds between looks; the last on
 _REPLACE_ATTEMPTS: Final = 5  # lost races against other writers of one object
 
 
-OPERATIONS_PER_SECOND: Final = 20.0
-"""Requests per second for the operations of one hook run; the object patcher of the protocol allows 5."""
-
-
 class KubeHookPatchers:
-    """`ports.HookPatchers`: one short-lived client for each hook run that asks for operations."""
+    """`ports.HookPatchers`."""
 
     def __init__(self, jq: SharedJq) -> None:
         self._jq = jq
 
-    @asynccontextmanager
-    async def acting_as(self, kubeconfig: str, package: str) -> AsyncGenerator[ObjectPatcher]:
-        """Connect with the hook's own kubeconfig; see `ports.HookPatchers`."""
-        client = KubeClient.from_kubeconfig(
-            kubeconfig, qps=OPERATIONS_PER_SECOND, burst=int(2 * OPERATIONS_PER_SECOND), user_agent="windlass-hooks"
-        )
-        async with client as kube:
-            yield KubePatcher(kube, self._jq.on_behalf_of(package))
+    def over(self, kube: Kube, package: str) -> ObjectPatcher:
+        """Return a patcher over the client of a hook's identity; see `ports.HookPatchers`."""
+        return KubePatcher(kube, self._jq.on_behalf_of(package))
 
 
 class KubePatcher:

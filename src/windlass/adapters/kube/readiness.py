@@ -19,7 +19,9 @@ from windlass.domain.lifecycle.readiness import (
     summarise,
     waits_for_consumer,
 )
+from windlass.domain.target import Target
 from windlass.ports.kube import Kube, Object, ObjectRef, OnProgress
+from windlass.ports.targets import Role, Targets
 
 PROGRESS_SECONDS: Final = 1.0
 """At most one report in so many seconds, and only when something has changed."""
@@ -34,14 +36,17 @@ class KubeReadiness:
     """Waits for objects to be ready, or gone.
 
     Args:
-        kube: its own client, so that waits do not eat the budget of writes.
+        kube: of the management cluster, where owners are; with a rate limit of its own.
+        targets: objects are watched as the identity of their target.
     """
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: Kube, targets: Targets) -> None:
         self._kube = kube
+        self._targets = targets
 
     async def wait_ready(
         self,
+        target: Target,
         refs: Sequence[ObjectRef],
         *,
         deadline: float,
@@ -50,45 +55,50 @@ class KubeReadiness:
         owner_generation: int = 0,
     ) -> bool:
         """Wait until every object is current at one moment; see `ports.Readiness`."""
-        picture = Picture(self._kube, refs, metadata_only=False)
-        guard = Picture(self._kube, [owner] if owner else [], metadata_only=True)
-        bindings = _Bindings(self._kube)
+        async with self._targets.acting(target) as acting:
+            kube = await acting.kube(Role.READINESS)
+            picture = Picture(kube, refs, metadata_only=False)
+            guard = Picture(self._kube, [owner] if owner else [], metadata_only=True)
+            bindings = _Bindings(kube)
 
-        async def judge() -> _Verdict:
-            statuses = {ref: await _status(ref, picture.get(ref), bindings) for ref in picture.refs}
-            progress = _summary(statuses)
-            if owner is not None and _superseded(guard.get(owner), owner_generation):
-                return False, progress
-            for ref, status in statuses.items():
-                if status.state is State.FAILED:
-                    raise _failed(ref, status)
-            return (True if progress.remaining == 0 else None), progress
+            async def judge() -> _Verdict:
+                statuses = {ref: await _status(ref, picture.get(ref), bindings) for ref in picture.refs}
+                progress = _summary(statuses)
+                if owner is not None and _superseded(guard.get(owner), owner_generation):
+                    return False, progress
+                for ref, status in statuses.items():
+                    if status.state is State.FAILED:
+                        raise _failed(ref, status)
+                return (True if progress.remaining == 0 else None), progress
 
-        def late(progress: Progress) -> TransientError:
-            return TransientError(
-                Reason.READINESS_TIMEOUT,
-                f"not ready after {deadline:g} s: {_names(progress)}",
-                hint="look at the objects' events, or allow more time",
-            )
+            def late(progress: Progress) -> TransientError:
+                return TransientError(
+                    Reason.READINESS_TIMEOUT,
+                    f"not ready after {deadline:g} s: {_names(progress)}",
+                    hint="look at the objects' events, or allow more time",
+                )
 
-        return await _wait([picture, guard], judge, late, deadline=deadline, on_progress=on_progress)
+            return await _wait([picture, guard], judge, late, deadline=deadline, on_progress=on_progress)
 
-    async def wait_gone(self, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress) -> None:
+    async def wait_gone(
+        self, target: Target, refs: Sequence[ObjectRef], *, deadline: float, on_progress: OnProgress
+    ) -> None:
         """Wait until none of the objects exists; see `ports.Readiness`."""
-        picture = Picture(self._kube, refs, metadata_only=True)
+        async with self._targets.acting(target) as acting:
+            picture = Picture(await acting.kube(Role.READINESS), refs, metadata_only=True)
 
-        async def judge() -> _Verdict:
-            progress = _summary({ref: _presence(picture.get(ref)) for ref in picture.refs})
-            return (True if progress.remaining == 0 else None), progress
+            async def judge() -> _Verdict:
+                progress = _summary({ref: _presence(picture.get(ref)) for ref in picture.refs})
+                return (True if progress.remaining == 0 else None), progress
 
-        def late(progress: Progress) -> TransientError:
-            return TransientError(
-                Reason.UNINSTALL_FAILED,
-                f"still there after {deadline:g} s: {_names(progress)}",
-                hint="find out why their finalizers are not removed",
-            )
+            def late(progress: Progress) -> TransientError:
+                return TransientError(
+                    Reason.UNINSTALL_FAILED,
+                    f"still there after {deadline:g} s: {_names(progress)}",
+                    hint="find out why their finalizers are not removed",
+                )
 
-        await _wait([picture], judge, late, deadline=deadline, on_progress=on_progress)
+            await _wait([picture], judge, late, deadline=deadline, on_progress=on_progress)
 
 
 async def _wait(

@@ -1,4 +1,4 @@
-"""`ports.Records`: one Secret per package, gzipped JSON under a keyed digest.
+"""`ports.Records`: one Secret per package in windlass-system, gzipped JSON under a keyed digest.
 
 The Secret has no owner reference on purpose: with foreground deletion of the object the garbage collector would take
 it away while the hooks of the removal still need the values in it. The lifecycle deletes it last; what a removal
@@ -11,7 +11,8 @@ import base64
 import binascii
 import gzip
 import hmac
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import (
     GROUP,
     INSTALLATION_LABEL,
+    SYSTEM_NAMESPACE,
     PackageKey,
     package_label,
     package_of,
@@ -52,7 +54,7 @@ class RecordStore:
     installation, is refused instead of being believed.
 
     Args:
-        kube: needs get, create, update and delete on Secrets in the packages' namespaces.
+        kube: needs get, list, create, update and delete on Secrets in `SYSTEM_NAMESPACE`.
         key: the installation's digest key (`windlass.domain.digests`).
     """
 
@@ -99,24 +101,37 @@ class RecordStore:
 
     async def watched(self, installation: str) -> list[PackageKey]:
         """Return the packages whose hooks follow objects; see `ports.Records`."""
-        return await self._labelled(WATCHED_LABEL, installation)
+        return list(await self._keys(installation, f"{WATCHED_LABEL}=true"))
 
     async def faulty(self, installation: str) -> list[PackageKey]:
         """Return the packages whose record counts faults; see `ports.Records`."""
-        return await self._labelled(FAULTS_LABEL, installation)
+        return list(await self._keys(installation, f"{FAULTS_LABEL}=true"))
 
-    async def _labelled(self, label: str, installation: str) -> list[PackageKey]:
-        selector = f"{label}=true,{INSTALLATION_LABEL}={installation}"
-        found = await self._kube.list("v1", "Secret", label_selector=selector, metadata_only=True)
+    async def stored(self, installation: str) -> Mapping[PackageKey, str]:
+        """Return the packages that have a record; see `ports.Records`."""
+        return await self._keys(installation, PACKAGE_LABEL)
+
+    async def _keys(self, installation: str, selector: str) -> dict[PackageKey, str]:
+        """Return the packages whose records have these labels, as their annotations say, and resourceVersions."""
+        found = await self._kube.list(
+            "v1",
+            "Secret",
+            namespace=SYSTEM_NAMESPACE,
+            label_selector=f"{selector},{INSTALLATION_LABEL}={installation}",
+            metadata_only=True,
+        )
         prefix = package_workflow_prefix(installation)
-        annotations = [cast("dict[str, str]", item["metadata"].get("annotations") or {}) for item in found.items]
-        ids = [one.get(ID_ANNOTATION, "") for one in annotations]
-        keys = (package_of(installation, f"{prefix}{id_}") for id_ in ids if id_)
-        return [key for key in keys if key is not None]
+        keys: dict[PackageKey, str] = {}
+        for metadata in (cast("dict[str, Any]", item["metadata"]) for item in found.items):
+            id_ = cast("dict[str, str]", metadata.get("annotations") or {}).get(ID_ANNOTATION, "")
+            key = package_of(installation, f"{prefix}{id_}") if id_ else None
+            if key is not None and metadata["name"] == record_name(key):
+                keys[key] = metadata["resourceVersion"]
+        return keys
 
-    async def delete(self, key: PackageKey) -> None:
-        """Delete the record. Absent is fine."""
-        await self._kube.delete(_ref(key))
+    async def delete(self, key: PackageKey, *, resource_version: str = "") -> None:
+        """Delete the record; see `ports.Records`."""
+        await self._kube.delete(_ref(key), resource_version=resource_version)
 
     def _digest(self, key: PackageKey, packed: bytes) -> str:
         owner = canonical_json([key.installation, key.kind.value, key.namespace, key.name])
@@ -124,7 +139,7 @@ class RecordStore:
 
 
 def _ref(key: PackageKey) -> ObjectRef:
-    return ObjectRef(api_version="v1", kind="Secret", namespace=key.target_namespace, name=record_name(key))
+    return ObjectRef(api_version="v1", kind="Secret", namespace=SYSTEM_NAMESPACE, name=record_name(key))
 
 
 def _secret(key: PackageKey, packed: bytes, digest: str) -> Object:
@@ -134,7 +149,7 @@ def _secret(key: PackageKey, packed: bytes, digest: str) -> Object:
         "type": SECRET_TYPE,
         "metadata": {
             "name": record_name(key),
-            "namespace": key.target_namespace,
+            "namespace": SYSTEM_NAMESPACE,
             "labels": {
                 "app.kubernetes.io/managed-by": "windlass",
                 INSTALLATION_LABEL: key.installation,
@@ -171,7 +186,7 @@ def _reference(secret: Object, digest: str) -> RecordRef:
 
 
 def _rejected(key: PackageKey, problem: str) -> PermanentError:
-    name = f"Secret {record_name(key)} in namespace {key.target_namespace}"
+    name = f"Secret {record_name(key)} in namespace {SYSTEM_NAMESPACE}"
     return PermanentError(
         Reason.STATE_REJECTED,
         f"{name} (state of {key.kind.value} {key.package_id}) {problem}",

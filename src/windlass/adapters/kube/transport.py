@@ -13,11 +13,12 @@ import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 
 from windlass.adapters.kube import failures, seam
 from windlass.adapters.kube.failures import Call
@@ -63,10 +64,20 @@ class Transport:
         bucket: one token is taken per request.
         user_agent: also names the field manager of plain writes (the part before the slash).
         clock: monotonic seconds.
+        resolver: resolves the server's name; None for the system's resolver.
     """
 
-    def __init__(self, access: ApiAccess, *, bucket: TokenBucket, user_agent: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        access: ApiAccess,
+        *,
+        bucket: TokenBucket,
+        user_agent: str,
+        clock: Callable[[], float],
+        resolver: AbstractResolver | None = None,
+    ) -> None:
         self.access = access
+        self._resolver = resolver
         self._bucket = bucket
         self._user_agent = user_agent
         self._clock = clock
@@ -82,11 +93,18 @@ class Transport:
         self._tls = await asyncio.to_thread(_tls, self.access, self.access.certificate_pem, self.access.key_pem)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, socket_factory=_keepalive_socket
+                limit=0,
+                keepalive_timeout=_KEEPALIVE_SECONDS,
+                socket_factory=_keepalive_socket,
+                resolver=self._resolver,
             ),
             headers={"User-Agent": self._user_agent, "Accept": "application/json"},
             proxy=self.access.proxy or None,
         )
+
+    def use_token(self, token: str) -> None:
+        """Send this token from the next request on."""
+        self.access = replace(self.access, token=token)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -11,8 +11,7 @@ from windlass.cli.demo import checks as look
 from windlass.cli.demo.history import END
 from windlass.cli.demo.model import Fact, Mark
 from windlass.cli.demo.stage import Finding, Stage
-from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, lease_name
-from windlass.domain.ids import MODULE_NAMESPACE as SYSTEM_NAMESPACE
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, SYSTEM_NAMESPACE, lease_name
 from windlass.ports.kube import ObjectRef
 
 INSTALLATION: Final = "windlass-demo"

@@ -86,7 +86,7 @@ def diff(
             package = await place.package(name)
             found = await rendered(place, package)
             pairs = await (_live if against is Against.LIVE else _released)(place, package, found)
-            concealed = (await inputs_of(place.kube.get, package)).concealed()
+            concealed = (await inputs_of(package, repositories=place.kube.get, referenced=place.kube.get)).concealed()
         key = secrets.token_bytes(16)
         return [_told(pair, key, concealed) for pair in pairs if pair.change]
 
@@ -104,7 +104,7 @@ async def _live(place: Cluster, package: PackageObject, found: Rendered) -> list
     from windlass.activities.drift import compare
     from windlass.adapters.helm.presence import marked
 
-    release = _release(place, package)
+    release = place.release(package)
     pairs: list[Pair] = []
     for ref, obj in found.objects.items():
         expected = marked(obj, release)
@@ -122,7 +122,7 @@ async def _live(place: Cluster, package: PackageObject, found: Rendered) -> list
 async def _released(place: Cluster, package: PackageObject, found: Rendered) -> list[Pair]:
     from windlass.adapters.helm.presence import marked
 
-    release = _release(place, package)
+    release = place.release(package)
     before = await _stored(place, package)
     after = {ref: marked(obj, release) for ref, obj in found.objects.items()}
     return [Pair(ref=ref, before=before.get(ref), after=after.get(ref)) for ref in sorted(before.keys() | after.keys())]
@@ -134,7 +134,7 @@ async def _stored(place: Cluster, package: PackageObject) -> dict[ObjectRef, Obj
     from windlass.adapters.helm.presence import marked
     from windlass.adapters.helm.storage import Storage
 
-    release = _release(place, package)
+    release = place.release(package)
     storage = Storage(place.kube)
     history = await storage.history(release)
     record = await storage.read(release, history[-1].number) if history else None
@@ -143,14 +143,6 @@ async def _stored(place: Cluster, package: PackageObject) -> dict[ObjectRef, Obj
     objects = manifest.documents(record.manifest)
     refs = await manifest.locate([manifest.entry(obj) for obj in objects], release.namespace, place.kube)
     return {ref: marked(manifest.placed(obj, ref), release) for ref, obj in zip(refs, objects, strict=True)}
-
-
-def _release(place: Cluster, package: PackageObject) -> Any:
-    from windlass.domain.ids import release_name
-    from windlass.ports.helm import ReleaseRef
-
-    key = package.key(place.context.installation)
-    return ReleaseRef(namespace=key.target_namespace, name=release_name(key))
 
 
 def _told(pair: Pair, key: bytes, concealed: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from windlass.cli.output import first_line, rows
 from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.releases import DEPLOYED, FAILED, SUPERSEDED
-from windlass.ports.helm import ReleaseRef
 from windlass.runtime.history import Chronicle, Moment, MomentKind, Outcome, chronicle
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ async def _releases(place: Cluster, application: PackageObject) -> list[Entry]:
     release = application.status.release if application.status else None
     if release is None:
         return []
-    storage, ref = Storage(place.kube), ReleaseRef(namespace=release.namespace, name=release.name)
+    storage, ref = Storage(place.kube), place.release(application)
     history = await storage.history(ref)
     records = await asyncio.gather(*(storage.read(ref, one.number) for one in history))
     return [

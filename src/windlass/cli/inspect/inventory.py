@@ -16,7 +16,6 @@ from windlass.cli.target import address
 from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.readiness import State, status_of
-from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import ObjectRef
 
 RELEASE: Final = "Release"
@@ -112,7 +111,7 @@ async def take_inventory(place: Cluster, application: PackageObject) -> Inventor
     )
     if status is None or status.release is None:
         return Inventory(root=root, kinds=frozenset())
-    named = ReleaseRef(namespace=status.release.namespace, name=status.release.name)
+    named = place.release(application)
     storage = Storage(place.kube)
     history = await storage.history(named)
     if not history:

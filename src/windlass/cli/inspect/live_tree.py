@@ -16,7 +16,7 @@ from windlass.cli.inspect.tree import TreeView, changes
 from windlass.cli.output import console
 from windlass.cli.target import address
 from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.ids import API_VERSION, release_name
+from windlass.domain.ids import API_VERSION
 
 if TYPE_CHECKING:
     from windlass.contracts.objects import PackageObject
@@ -34,8 +34,8 @@ async def inventories(place: Cluster, application: PackageObject) -> AsyncGenera
     name, namespace = application.metadata.name, application.metadata.namespace
     itself: Kind = (API_VERSION, type(application).__name__)
     own: dict[Kind, str] = {itself: f"metadata.name={name}"}
-    release = release_name(application.key(place.context.installation))
-    labels: dict[Kind, str] = {_SECRET: f"owner=helm,name={release}"}
+    release = place.release(application)
+    labels: dict[Kind, str] = {_SECRET: f"owner=helm,name={release.name}"}
 
     async def stir(kind: Kind, where: str) -> None:
         stream = list_and_watch(
@@ -61,7 +61,7 @@ async def inventories(place: Cluster, application: PackageObject) -> AsyncGenera
                     return
                 raise
             yield found
-            for kind, where in found.kinds | {(itself, namespace), (_SECRET, application.target_namespace)}:
+            for kind, where in found.kinds | {(itself, namespace), (_SECRET, release.namespace)}:
                 if (kind, where) not in watches:
                     watches[kind, where] = asyncio.create_task(stir(kind, where))
             await stirred.wait()

@@ -52,7 +52,7 @@ def render(
         async with cluster(namespace, data_dir) as place:
             package = await place.package(name)
             found = await rendered(place, package, version=version, settings=settings)
-            inputs = await inputs_of(place.kube.get, package)
+            inputs = await inputs_of(package, repositories=place.kube.get, referenced=place.kube.get)
         objects = [*found.objects.values(), *found.hooks.values()]
         shown = objects if show_secrets else [masked(one, inputs.concealed()) for one in objects]
         if output is Document.JSON:

@@ -68,7 +68,7 @@ async def rendered(
 
     key = application.key(place.context.installation)
     source = replace(application.source, version=version) if version else application.source
-    inputs = await inputs_of(place.kube.get, application)
+    inputs = await inputs_of(application, repositories=place.kube.get, referenced=place.kube.get)
     digest_key = place.context.digest_key.key
     records = RecordStore(place.kube, digest_key)
     with tempfile.TemporaryDirectory(prefix="windlass-render-") as folder:
@@ -126,18 +126,20 @@ async def _manifest(
 ) -> tuple[Object, ...]:
     from windlass.adapters.helm import manifest
     from windlass.adapters.helm.client import HelmClient
-    from windlass.domain.ids import release_name
+    from windlass.adapters.targets.caller import CallerTargets
+    from windlass.domain.ids import owner_name
     from windlass.domain.settings.values import release_values
-    from windlass.ports.helm import ReleaseRef, ReleaseRequest
+    from windlass.ports.helm import ReleaseRequest
 
     package: Package = content.package
-    key = application.key(place.context.installation)
     context = place.context
-    helm = HelmClient(kube=place.kube, kubeconfig=context.kubeconfig, helm=context.helm, scratch=scratch, pool_size=0)
+    targets = CallerTargets(place.kube, context.kubeconfig)
+    helm = HelmClient(targets=targets, helm=context.helm, scratch=scratch, pool_size=0)
     async with helm:
         text = await helm.render(
             ReleaseRequest(
-                ref=ReleaseRef(namespace=key.target_namespace, name=release_name(key)),
+                ref=place.release(application),
+                owner=owner_name(application.key(context.installation)),
                 chart=content.root,
                 chart_has_hooks=package.chart_has_hooks,
                 values=release_values(package, values),
@@ -154,6 +156,6 @@ async def _located(
 ) -> dict[ObjectRef, Object]:
     from windlass.adapters.helm import manifest
 
-    namespace = application.key(place.context.installation).target_namespace
+    namespace = place.release(application).namespace
     refs = await manifest.locate([manifest.entry(one) for one in documents], namespace, place.kube)
     return {ref: manifest.placed(one, ref) for ref, one in zip(refs, documents, strict=True)}

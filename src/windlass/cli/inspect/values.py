@@ -14,7 +14,6 @@ from windlass.cli.cluster import Cluster
 from windlass.cli.target import named
 from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import Actor, PermanentError, Reason
-from windlass.domain.ids import release_name
 from windlass.domain.packages.model import Values
 from windlass.domain.settings import openapi
 from windlass.domain.settings.defaults import fill_defaults
@@ -58,9 +57,9 @@ async def release_values(place: Cluster, package: PackageObject, *, show_secrets
 
 
 async def _newest(place: Cluster, package: PackageObject) -> Values:
-    label = release_name(package.key(place.context.installation))
+    release = place.release(package)
     found = await place.kube.list(
-        "v1", "Secret", namespace=package.target_namespace, label_selector=f"owner=helm,name={label}"
+        "v1", "Secret", namespace=release.namespace, label_selector=f"owner=helm,name={release.name}"
     )
     if not found.items:
         raise PermanentError(

@@ -138,7 +138,7 @@ def _facts(package: PackageObject) -> list[list[str | Text]]:
     ready, reason, message = condition(package, "Ready")
     facts: list[tuple[str, str | Text]] = [
         ("Name", metadata.name),
-        ("Namespace", package.target_namespace),
+        ("Namespace", package.home),
         ("Package", f"{wanted.name} {wanted.version} from repository {wanted.repository}"),
         ("Ready", coloured(ready).append(f"  {reason}" + (f": {first_line(message)}" if message else ""), "default")),
     ]

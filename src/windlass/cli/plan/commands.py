@@ -10,7 +10,7 @@ import typer
 
 from windlass.cli.options import Format
 from windlass.cli.output import Output, console, emit
-from windlass.domain.ids import MODULE_NAMESPACE
+from windlass.domain.ids import SYSTEM_NAMESPACE
 
 if TYPE_CHECKING:
     from windlass.domain.errors import PermanentError
@@ -60,7 +60,7 @@ def fleet(
     at: Annotated[str, typer.Option("--at", metavar="TIME", help="When it begins, ISO 8601; now if absent.")] = "",
     system_namespace: Annotated[
         str, typer.Option("--system-namespace", metavar="NAME", help="Where what is for the management cluster lies.")
-    ] = MODULE_NAMESPACE,
+    ] = SYSTEM_NAMESPACE,
     output: Format = Output.TABLE,
 ) -> None:
     """Show what a rollout over a whole fleet would do: steps, waves, gates, predicted times, the critical path.

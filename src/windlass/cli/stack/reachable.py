@@ -17,7 +17,7 @@ from windlass.domain.ids import (
     API_VERSION,
     INSTALLATION_LABEL,
     MEMBER_LABEL,
-    MODULE_NAMESPACE,
+    SYSTEM_NAMESPACE,
     Kind,
     lease_name,
 )
@@ -106,7 +106,7 @@ async def _cluster(context: Context) -> AsyncIterator[Finding]:
 async def _processes(kube: KubeClient, installation: str) -> AsyncIterator[Finding]:
     """Look for those who hold Leases; one that was not renewed for long is of a process that was killed."""
     name = lease_name(installation, "watcher")
-    watcher = await kube.get(ObjectRef(api_version=_LEASES, kind="Lease", namespace=MODULE_NAMESPACE, name=name))
+    watcher = await kube.get(ObjectRef(api_version=_LEASES, kind="Lease", namespace=SYSTEM_NAMESPACE, name=name))
     holder = _holder(watcher) if watcher else ""
     if holder:
         yield Finding("watcher", Level.OK, f"{holder} holds the Lease of installation {installation}")
@@ -115,7 +115,7 @@ async def _processes(kube: KubeClient, installation: str) -> AsyncIterator[Findi
         yield Finding("watcher", Level.NOTE, text, "windlass worker --role all, or windlass watcher")
     labels = {INSTALLATION_LABEL: installation, MEMBER_LABEL: "worker"}
     selector = ",".join(f"{label}={value}" for label, value in labels.items())
-    found = await kube.list(_LEASES, "Lease", namespace=MODULE_NAMESPACE, label_selector=selector)
+    found = await kube.list(_LEASES, "Lease", namespace=SYSTEM_NAMESPACE, label_selector=selector)
     living = sorted(term.partition("/")[0] for one in found.items if (term := _holder(one)))
     if living:
         yield Finding("worker", Level.OK, f"{len(living)} of installation {installation}: {', '.join(living)}")

@@ -31,9 +31,14 @@ class Bounds:
     prefix: str = ""
 
 
-def bounds_of(key: PackageKey) -> Bounds:
-    """Return the bounds of a package's hooks (reference: deckhouse.md section 9)."""
-    return Bounds() if key.cluster_wide else Bounds(namespace=key.namespace, prefix=f"{key.name}-")
+def bounds_of(key: PackageKey, namespace: str) -> Bounds:
+    """Return the bounds of a package's hooks (reference: deckhouse.md section 9).
+
+    Args:
+        key: the package.
+        namespace: of its target.
+    """
+    return Bounds() if key.cluster_wide else Bounds(namespace=namespace, prefix=f"{key.name}-")
 
 
 class IfExists(StrEnum):

@@ -43,7 +43,7 @@ def classify(before: Desired, after: Desired) -> Event:
         return Event.VERSION_CHANGED
     if before.suspended != after.suspended or before.delete_on_disable != after.delete_on_disable:
         return Event.SCHEDULE_CHANGED
-    if before.settings != after.settings:
+    if before.settings != after.settings or before.placement != after.placement or before.refused != after.refused:
         return Event.SETTINGS_CHANGED
     return Event.NONE
 

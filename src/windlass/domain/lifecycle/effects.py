@@ -99,6 +99,8 @@ def on_done(step: Next, progress: Progress, *, superseded: bool = False) -> tupl
         case Step.INSTALL:
             # Content that is known already is not downloaded again: the requirements are met all the same.
             changes = (true(Type.REQUIREMENTS_MET, "Met"), true(Type.READY_ON_FILESYSTEM, "Installed"))
+        case Step.PLACE:
+            changes = (true(Type.REQUIREMENTS_MET, "Met"),)
         case Step.LOAD:
             changes = (true(Type.READY_IN_RUNTIME, "Loaded"), true(Type.WAIT_CONVERGE, "WaitConverge"))
         case Step.APPLY_SETTINGS:

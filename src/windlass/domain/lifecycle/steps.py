@@ -14,6 +14,7 @@ from typing import Final
 from windlass.domain.drift.comparison import Policy
 from windlass.domain.lifecycle import conditions as cond
 from windlass.domain.packages.model import Artifact, Binding, Hook, Source, hooks_for
+from windlass.domain.target import Placement
 
 
 class Step(StrEnum):
@@ -24,6 +25,7 @@ class Step(StrEnum):
     DOWNLOAD = "Download"
     RESOLVE = "Resolve"
     INSTALL = "Install"
+    PLACE = "Place"
     LOAD = "Load"
     APPLY_SETTINGS = "ApplySettings"
     STARTUP = "Startup"
@@ -91,6 +93,7 @@ BINDING_OF: Final = {
 CONDITION_OF: Final = {
     Step.DOWNLOAD: cond.Type.READY_ON_FILESYSTEM,
     Step.INSTALL: cond.Type.READY_ON_FILESYSTEM,
+    Step.PLACE: cond.Type.REQUIREMENTS_MET,
     Step.LOAD: cond.Type.READY_IN_RUNTIME,
     Step.APPLY_SETTINGS: cond.Type.SETTINGS_VALID,
     Step.STARTUP: cond.Type.HOOKS_PROCESSED,
@@ -110,7 +113,9 @@ class Desired:
 
     ``settings`` is the keyed digest of the settings and of everything they reference; ``pinned`` is content that is
     used as it is, instead of what the repository has under ``source`` (`domain.lifecycle.policy.effective`). ``offer``
-    changes whenever the version, if it is a range, may come to something else.
+    changes whenever the version, if it is a range, may come to something else. ``abandon`` says that a removal runs no
+    hooks and leaves the release in place. ``placement`` is where the object wants the package; ``refused`` says that
+    it asks for a place that it may not have.
     """
 
     exists: bool = False
@@ -128,6 +133,8 @@ class Desired:
     attempts: int = ATTEMPTS
     pinned: Artifact | None = None
     drift: Policy = field(default_factory=Policy)
+    placement: Placement | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +191,8 @@ class Progress:
     never forgotten. ``watching`` says that the kubernetes bindings of the loaded hooks are enabled; ``unsynchronized``
     counts their Synchronizations that the first release waits for; ``again`` says that an event hook changed the values
     since the last release was begun.
-    ``check_drift`` says that the objects of the release are to be compared with its manifest.
+    ``check_drift`` says that the objects of the release are to be compared with its manifest. ``placed`` is the place
+    that the package was given: where its release is, whatever the object says now.
     """
 
     owner: str = ""
@@ -208,6 +216,7 @@ class Progress:
     teardown: Teardown = field(default_factory=Teardown)
     cleaned: bool = False
     disabled: Disabled | None = None
+    placed: Placement | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +285,8 @@ def serving(desired: Desired, progress: Progress) -> bool:
         return False
     mine = desired.exists and desired.uid == progress.owner and not desired.deleting and not progress.removing
     newest = artifact.source == desired.source and progress.installed == artifact.digest == loaded.artifact.digest
-    return mine and newest and not desired.suspended
+    here = progress.placed == desired.placement and not desired.refused
+    return mine and newest and here and not desired.suspended
 
 
 def _forget(progress: Progress) -> Next:
@@ -290,6 +300,8 @@ def _forget(progress: Progress) -> Next:
 def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     if progress.watching and not serving(desired, progress):
         return Next(step=Step.UNWATCH)
+    if moved(desired, progress) and (step := _teardown(progress)) is not None:
+        return step
     if desired.pinned is not None and progress.artifact != desired.pinned:
         return Next(step=Step.ROLL_BACK)
     if progress.artifact is None or progress.artifact.source != desired.source:
@@ -299,6 +311,8 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)
+    if desired.refused or progress.placed != desired.placement:
+        return Next(step=Step.PLACE)
     if disabled(desired, progress):
         return _rest(desired, progress, Hold.DISABLED)
     if progress.loaded is None or progress.loaded.artifact.digest != digest:
@@ -332,6 +346,20 @@ def _run(progress: Progress, loaded: Loaded) -> Next:
     if after and run.releases == 1 and not run.verify:
         return Next(step=Step.AFTER_HELM, scope=run.trigger, hook=after)
     return Next(step=Step.UPGRADE_RELEASE, scope=run.trigger)
+
+
+def moved(desired: Desired, progress: Progress) -> bool:
+    """Say whether a release is left in another place than the one the object asks for.
+
+    The place of an object cannot change: it was replaced by another object of its name.
+    """
+    before, now = progress.placed, desired.placement
+    return before is not None and now is not None and progress.released is not None and not before.same_place(now)
+
+
+def place_of(desired: Desired, progress: Progress) -> Placement | None:
+    """Return where the release is, or would be: what was recorded counts, and what the object says only without it."""
+    return progress.placed or desired.placement
 
 
 def disabled(desired: Desired, progress: Progress) -> Disabled | None:
@@ -399,6 +427,7 @@ def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:
 
 def content_to_load(desired: Desired, progress: Progress) -> Artifact | None:
     """Return which content a LOAD step reads: the released one when tearing down, else the installed one."""
-    if progress.removing or desired.deleting or desired.suspended or disabled(desired, progress):
+    tearing_down = progress.removing or desired.deleting or desired.suspended or moved(desired, progress)
+    if tearing_down or disabled(desired, progress):
         return progress.released or progress.artifact
     return progress.artifact

@@ -52,6 +52,7 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
                 artifact=progress.artifact,
                 released=progress.released,
                 completed=progress.completed if not progress.owner else "",
+                placed=progress.placed,
             )
             return begin_removal(desired, adopted)
         case Step.DOWNLOAD | Step.ROLL_BACK | Step.RESOLVE:
@@ -60,6 +61,8 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
             installed = progress.artifact.digest if progress.artifact else ""
             kept = progress.completed if progress.completed.startswith(f"{installed}/") else ""
             return _stopped(replace(progress, installed=installed, loaded=None, completed=kept))
+        case Step.PLACE:
+            return _placed(desired, progress)
         case Step.LOAD:
             return replace(progress, loaded=result.loaded)
         case Step.APPLY_SETTINGS:
@@ -79,7 +82,7 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
         case Step.BEFORE_DELETE_HELM | Step.UNINSTALL_RELEASE | Step.AFTER_DELETE_HELM:
             return _torn(step.step, progress)
         case Step.CLEAN_UP:
-            return replace(progress, cleaned=True, installed="", artifact=None, loaded=None, released=None)
+            return replace(progress, cleaned=True, installed="", artifact=None, loaded=None, released=None, placed=None)
         case Step.RELEASE_FINALIZER:
             return Progress()
         case _:
@@ -130,6 +133,13 @@ def begin_removal(desired: Desired, progress: Progress) -> Progress:
     if not ours or progress.removing or not desired.finalizer:
         return progress
     return replace(progress, removing=True, teardown=Teardown(), active=False)
+
+
+def _placed(desired: Desired, progress: Progress) -> Progress:
+    if progress.placed is None:
+        return replace(progress, placed=desired.placement)
+    # As somebody else, everything is done once more: settings may read differently, and hooks may do other things.
+    return _stopped(replace(progress, placed=desired.placement, settings_for="", completed=""))
 
 
 def _looked_at(step: Next, progress: Progress) -> Progress:

@@ -17,10 +17,11 @@ from windlass.domain.drift.comparison import DIFFERENCES_KEPT, Change, Differenc
 from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.observers.drift.owners import Owners, kind_of
-from windlass.observers.drift.package import INTERVAL, RETELL, Looked
+from windlass.observers.drift.package import ELSEWHERE, INTERVAL, RETELL, Looked
 from windlass.observers.drift.watches import MetadataWatches
 from windlass.ports.helm import Helm, Manifest
 from windlass.ports.kube import Kube, ObjectRef
+from windlass.ports.targets import Role, Targets
 from windlass.runtime.packages import PackageLifecycles
 
 AT_ONCE: Final = 100
@@ -39,7 +40,7 @@ class Comparing:
     """Makes comparisons for the drift monitor.
 
     Args:
-        kube: comparing needs the right to patch, although nothing is changed.
+        targets: objects are compared as their package, which needs the right to patch, although nothing is changed.
         helm: reads stored manifests.
         lifecycles: takes the signals.
         owners: is told which objects a release has.
@@ -47,9 +48,9 @@ class Comparing:
     """
 
     def __init__(
-        self, *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles, owners: Owners, watches: MetadataWatches
+        self, *, targets: Targets, helm: Helm, lifecycles: PackageLifecycles, owners: Owners, watches: MetadataWatches
     ) -> None:
-        self._kube = kube
+        self._targets = targets
         self._helm = helm
         self._lifecycles = lifecycles
         self._owners = owners
@@ -81,14 +82,18 @@ class Comparing:
         if manifest.release.revision != package.revision:
             return await self._unknown_revision(package, manifest)
         objects = manifest.objects
-        self.own(package, frozenset(objects))
-        self._watches.follow(islice(dict.fromkeys(map(kind_of, objects)), KINDS_EACH))
+        watched = package.release.target.cluster is None
+        if watched:
+            self.own(package, frozenset(objects))
+            self._watches.follow(islice(dict.fromkeys(map(kind_of, objects)), KINDS_EACH))
         package.found = {ref: found for ref, found in package.found.items() if ref in objects}
         wanted = [ref for ref in objects if whole or ref in dirty]
         package.dirty.update(wanted[AT_ONCE:])
         if whole:
             package.whole = False
-        failed = [ref for ref in wanted[:AT_ONCE] if not await self._compared(package, ref, manifest)]
+        async with self._targets.acting(package.release.target) as acting:
+            kube = await acting.kube(Role.DRIFT)
+            failed = [ref for ref in wanted[:AT_ONCE] if not await self._compared(package, kube, ref, manifest)]
         if package.dropped or package.revision != manifest.release.revision:
             return 0.0
         if len(wanted) > AT_ONCE:
@@ -96,20 +101,21 @@ class Comparing:
         await self._tell(package, [one for found in package.found.values() for one in found])
         if not failed:
             package.failures = 0
-            return 0.0
+            package.whole = package.whole or not watched
+            return 0.0 if watched else ELSEWHERE
         package.dirty.update(failed)
         return package.later()
 
-    async def _compared(self, package: Looked, ref: ObjectRef, manifest: Manifest) -> bool:
+    async def _compared(self, package: Looked, kube: Kube, ref: ObjectRef, manifest: Manifest) -> bool:
         """Compare one object; return whether that was possible."""
         if package.dropped:
             return True
         try:
-            compared = await compare(self._kube, ref, manifest.objects[ref], package.rules)
+            compared = await compare(kube, ref, manifest.objects[ref], package.rules)
         except WindlassError as error:
             _log.warning("object not compared", object=str(ref), reason=error.reason.value, error=str(error))
             return False
-        if compared.live is not None:
+        if compared.live is not None and package.release.target.cluster is None:
             self._watches.read(ref, compared.live)
         if compared.differences:
             package.found[ref] = compared.differences
@@ -121,7 +127,7 @@ class Comparing:
         """Tell of a revision that somebody else has made; one of ours is in the status soon."""
         revision = manifest.release.revision
         if package.resting and package.foreign == revision:
-            await self._tell(package, [foreign(package.release, package.key)])
+            await self._tell(package, [foreign(package.release)])
             return RETELL
         package.foreign = revision if package.resting else 0
         return INTERVAL if package.resting else 0.0
@@ -129,7 +135,8 @@ class Comparing:
     async def _tell(self, package: Looked, differences: list[Difference]) -> None:
         digest = drift.digest(differences)
         # A field that was put back and is changed again differs in the same way: it is the object that is another.
-        said = (digest, *(self._watches.mark(ref) for ref in sorted(package.found)))
+        marks = sorted(package.found) if package.release.target.cluster is None else ()
+        said = (digest, *(self._watches.mark(ref) for ref in marks))
         now = asyncio.get_running_loop().time()
         if digest == package.known or (said == package.told and now < package.told_at + RETELL):
             return

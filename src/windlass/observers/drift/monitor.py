@@ -27,6 +27,7 @@ from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, Kind, PackageKey, shard_of
 from windlass.domain.lifecycle.conditions import Type
 from windlass.domain.lifecycle.effects import Phase
+from windlass.domain.target import Placement
 from windlass.observers.border import Border
 from windlass.observers.drift.comparing import Comparing
 from windlass.observers.drift.owners import KindOf, Owners
@@ -34,8 +35,9 @@ from windlass.observers.drift.pacing import paced
 from windlass.observers.drift.package import GONE_INTERVAL, INTERVAL, QUIET, Looked
 from windlass.observers.drift.watches import MetadataWatches
 from windlass.observers.quarantine import Quarantine
-from windlass.ports.helm import Helm
+from windlass.ports.helm import Helm, ReleaseRef
 from windlass.ports.kube import Kube, Object, ObjectRef
+from windlass.ports.targets import Targets
 from windlass.runtime.packages import PackageLifecycles
 
 if TYPE_CHECKING:
@@ -64,7 +66,8 @@ class DriftService:
     """A shard service: one monitor looks after the releases of all shards that are being served.
 
     Args:
-        kube: a client of its own; comparing needs the right to patch, although nothing is changed.
+        kube: a client of its own, which watches packages and metadata of the objects of releases.
+        targets: objects are compared as their package, which needs the right to patch, although nothing is changed.
         helm: reads stored manifests.
         lifecycles: takes the signals.
         border: keeps a fault in one package from the others.
@@ -72,12 +75,27 @@ class DriftService:
     """
 
     def __init__(
-        self, *, kube: Kube, helm: Helm, lifecycles: PackageLifecycles, border: Border, quarantine: Quarantine
+        self,
+        *,
+        kube: Kube,
+        targets: Targets,
+        helm: Helm,
+        lifecycles: PackageLifecycles,
+        border: Border,
+        quarantine: Quarantine,
     ) -> None:
         self._shards: set[Shard] = set()
         self._numbers: dict[tuple[str, int], set[int]] = {}
-        parts = {"kube": kube, "helm": helm, "lifecycles": lifecycles, "border": border, "quarantine": quarantine}
-        self._make: Callable[[], DriftMonitor] = partial(DriftMonitor, self._serves, **parts)
+        self._make: Callable[[], DriftMonitor] = partial(
+            DriftMonitor,
+            self._serves,
+            kube=kube,
+            targets=targets,
+            helm=helm,
+            lifecycles=lifecycles,
+            border=border,
+            quarantine=quarantine,
+        )
         self._monitor: DriftMonitor | None = None
 
     @asynccontextmanager
@@ -126,6 +144,7 @@ class DriftMonitor:
     Args:
         serves: says whose. When it says yes for more packages `arrived` is called, when for fewer `left`.
         kube: as `DriftService`.
+        targets: as `DriftService`.
         helm: as `DriftService`.
         lifecycles: as `DriftService`.
         border: as `DriftService`.
@@ -137,6 +156,7 @@ class DriftMonitor:
         serves: Callable[[PackageKey], bool],
         *,
         kube: Kube,
+        targets: Targets,
         helm: Helm,
         lifecycles: PackageLifecycles,
         border: Border,
@@ -155,7 +175,7 @@ class DriftMonitor:
         self._turns = asyncio.Semaphore(AT_A_TIME)
         self._watches = MetadataWatches(kube, border, self._owners, on_gone=self._gone, on_changed=self._changed)
         self._comparing = Comparing(
-            kube=kube, helm=helm, lifecycles=lifecycles, owners=self._owners, watches=self._watches
+            targets=targets, helm=helm, lifecycles=lifecycles, owners=self._owners, watches=self._watches
         )
 
     @property
@@ -239,12 +259,22 @@ class DriftMonitor:
         release = status.release if status else None
         policy = policy_of(obj.spec.drift, obj.spec.maintenance)
         ceases = obj.spec.suspend or obj.metadata.deletion_timestamp is not None
-        if status is None or release is None or not release.revision or ceases or policy.mode is Mode.OFF:
+        placement = _placement(obj)
+        if (
+            status is None
+            or release is None
+            or placement is None
+            or not release.revision
+            or ceases
+            or policy.mode is Mode.OFF
+        ):
             self._drop(key)
             return
         package = self._packages.get(key)
+        ref = ReleaseRef(target=placement.target, name=release.name)
         if package is None:
-            package = self._packages[key] = Looked(key=key)
+            package = self._packages[key] = Looked(key=key, release=ref)
+        package.release = ref
         package.known = status.drift.digest if status.drift else ""
         rested, package.resting = package.resting, status.phase in AT_REST
         subject = (obj.metadata.uid, release.revision, policy)
@@ -355,6 +385,13 @@ def _package(kind: Kind, obj: Object) -> PackageObject | None:
         return parse_package(kind, obj)
     except ValueError:
         return None  # the watcher reports it
+
+
+def _placement(obj: PackageObject) -> Placement | None:
+    try:
+        return obj.placement()
+    except WindlassError:
+        return None  # its lifecycle says so
 
 
 def _key(kind: Kind, obj: Object) -> PackageKey:

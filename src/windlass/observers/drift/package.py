@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windlass.domain.drift.comparison import Difference, Policy, Rule
-from windlass.domain.ids import PackageKey, release_name
+from windlass.domain.ids import PackageKey
 from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import ObjectRef
 
@@ -21,6 +21,9 @@ GONE_INTERVAL: Final = 0.5
 """Seconds between two comparisons of one package because of deletions: the first one is looked into at once, and
 somebody who deletes an object again and again cannot keep the worker busy."""
 
+ELSEWHERE: Final = 600.0
+"""Seconds between two comparisons of a package on another cluster, where nothing is watched."""
+
 RETELL: Final = 600.0
 """Seconds after which a lifecycle is told again what it has been told and its status does not say; also the longest
 pause after failures."""
@@ -32,6 +35,7 @@ class Looked:
 
     Attributes:
         key: of the package.
+        release: where it is, and as whom it is looked at.
         subject: uid, revision and policy; when one of them changes, everything is compared again.
         revision: of its release, as its status says.
         rules: what to ignore.
@@ -53,6 +57,7 @@ class Looked:
     """
 
     key: PackageKey
+    release: ReleaseRef
     subject: tuple[str, int, Policy] | None = None
     revision: int = 0
     rules: tuple[Rule, ...] = ()
@@ -74,11 +79,6 @@ class Looked:
     busy: bool = False
     missed: bool = False
     dropped: bool = False
-
-    @property
-    def release(self) -> ReleaseRef:
-        """The release's name."""
-        return ReleaseRef(namespace=self.key.target_namespace, name=release_name(self.key))
 
     def later(self) -> float:
         """Count a failure; return the pause after it in seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -12,21 +12,20 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from windlass.adapters.kube.acting import ActingKube
 from windlass.contracts.lifecycle import HookEvents
 from windlass.contracts.record import BindingRecord, WatchedRecord
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
 from windlass.domain.hooks.bindings import binding_id
-from windlass.domain.ids import PackageKey, hook_account_name
+from windlass.domain.ids import PackageKey
 from windlass.domain.packages.model import Hook
+from windlass.domain.target import Placement
 from windlass.observers.border import Border
 from windlass.observers.hooks.watch import OpenWatch
 from windlass.observers.shard import Shard
-from windlass.ports.hooks import HookAccess
 from windlass.ports.jq import SharedJq
-from windlass.ports.kube import Kube
 from windlass.ports.records import Records
+from windlass.ports.targets import Role, Targets
 from windlass.ports.watches import BeginAhead
 from windlass.runtime.packages import PackageLifecycles
 
@@ -79,8 +78,20 @@ class Bell:
 
 @dataclass
 class _Opened:
+    """An open watch, where it looks, and the identity that it holds."""
+
     watch: OpenWatch
-    kube: ActingKube
+    placement: Placement
+    identity: AsyncExitStack
+
+    def serves(self, placement: Placement, watched: WatchedRecord) -> bool:
+        """Say whether this is the watch of these bindings in this place."""
+        return self.watch.digest == watched.digest and self.placement == placement
+
+    async def close(self) -> None:
+        """End the watches, then give the identity back."""
+        await self.watch.close()
+        await self.identity.aclose()
 
 
 class HookWatchService:
@@ -90,20 +101,16 @@ class HookWatchService:
     close watches as steps of theirs.
 
     Args:
-        kube: for discovery only; objects are listed and watched with the hooks' own rights.
-        access: the hooks' identity.
+        targets: objects are listed and watched as the package.
         jq: runs filters.
         records: say who is watched.
         bell: sends signals.
         border: keeps what fails for one package from the others.
     """
 
-    def __init__(
-        self, *, kube: Kube, access: HookAccess, jq: SharedJq, records: Records, bell: Bell, border: Border
-    ) -> None:
+    def __init__(self, *, targets: Targets, jq: SharedJq, records: Records, bell: Bell, border: Border) -> None:
         self._border = border
-        self._kube = kube
-        self._access = access
+        self._targets = targets
         self._jq = jq
         self._records = records
         self._bell = bell
@@ -115,18 +122,18 @@ class HookWatchService:
         """How many packages something is kept of in memory."""
         return len(self._open.keys() | self._locks.keys())
 
-    async def open(self, key: PackageKey, watched: WatchedRecord) -> OpenWatch:
+    async def open(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> OpenWatch:
         """Return the watch of ``key``; see `ports.HookWatches`."""
         opened = self._open.get(key)
-        if opened is not None and opened.watch.digest == watched.digest:
+        if opened is not None and opened.serves(placement, watched):
             return opened.watch
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
             opened = self._open.get(key)
-            if opened is not None and opened.watch.digest == watched.digest:
+            if opened is not None and opened.serves(placement, watched):
                 return opened.watch
             await self._close(key)
-            opened = await self._opened(key, watched)
+            opened = await self._opened(key, placement, watched)
             self._open[key] = opened
             return opened.watch
 
@@ -153,7 +160,9 @@ class HookWatchService:
         if opened is not None:
             opened.watch.hold(since=since)
 
-    async def snapshots(self, key: PackageKey, hook: Hook) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    async def snapshots(
+        self, key: PackageKey, placement: Placement, hook: Hook
+    ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the objects of every binding of ``hook``; see `ports.HookWatches`."""
         if not hook.kubernetes:
             return {}
@@ -165,12 +174,11 @@ class HookWatchService:
             binding_id(hook.path, index): BindingRecord(synchronized=True, known=None)
             for index in range(len(hook.kubernetes))
         }
-        opened = await self._opened(key, WatchedRecord(digest="", hooks=(hook,), bindings=known))
+        opened = await self._opened(key, placement, WatchedRecord(digest="", hooks=(hook,), bindings=known))
         try:
             return opened.watch.snapshots(hook.path)
         finally:
-            await opened.watch.close()
-            await opened.kube.close()
+            await opened.close()
 
     @asynccontextmanager
     async def serving(self, shard: Shard) -> AsyncGenerator[None]:
@@ -216,9 +224,9 @@ class HookWatchService:
             try:
                 async with turns:
                     stored = await self._records.load(key)
-                    watched = stored[0].watched if stored else None
-                    if watched is not None and key not in self._open:
-                        (await self.open(key, watched)).announce()
+                    record = stored[0] if stored else None
+                    if record and record.watched and record.placement and key not in self._open:
+                        (await self.open(key, record.placement, record.watched)).announce()
                     return
             except WindlassError as error:
                 failures += 1
@@ -227,22 +235,28 @@ class HookWatchService:
                 )
             await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
 
-    async def _opened(self, key: PackageKey, watched: WatchedRecord) -> _Opened:
-        kube = ActingKube(self._access, key.target_namespace, hook_account_name(key), cluster_wide=key.cluster_wide)
-        watch = OpenWatch(
-            key, watched, kube=kube, jq=self._jq.on_behalf_of(key.package_id), ring=self._bell.ring, border=self._border
-        )
-        try:
-            await watch.open(self._kube.resource)
-        except BaseException:
-            await watch.close()
-            await kube.close()
-            raise
-        return _Opened(watch=watch, kube=kube)
+    async def _opened(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> _Opened:
+        async with AsyncExitStack() as stack:
+            acting = await stack.enter_async_context(self._targets.acting(placement.target))
+            kube = await acting.kube(Role.WATCHES)
+            watch = OpenWatch(
+                key,
+                watched,
+                kube=kube,
+                jq=self._jq.on_behalf_of(key.package_id),
+                ring=self._bell.ring,
+                namespace=placement.target.namespace,
+                border=self._border,
+            )
+            try:
+                await watch.open(kube.resource)
+            except BaseException:
+                await watch.close()
+                raise
+            return _Opened(watch=watch, placement=placement, identity=stack.pop_all())
 
     async def _close(self, key: PackageKey) -> None:
         opened = self._open.pop(key, None)
         await self._bell.silence(key)
         if opened is not None:
-            await opened.watch.close()
-            await opened.kube.close()
+            await opened.close()

@@ -62,12 +62,22 @@ class OpenWatch:
         kube: lists and watches with the hooks' rights.
         jq: runs filters.
         ring: sends a signal.
+        namespace: of the package's target.
         border: keeps what fails from everybody else.
     """
 
     def __init__(
-        self, key: PackageKey, watched: WatchedRecord, *, kube: ListWatch, jq: Jq, ring: Ring, border: Border
+        self,
+        key: PackageKey,
+        watched: WatchedRecord,
+        *,
+        kube: ListWatch,
+        jq: Jq,
+        ring: Ring,
+        namespace: str,
+        border: Border,
     ) -> None:
+        self._namespace = namespace
         spawn = partial(border.spawn, key)
         self.digest = watched.digest
         self._key = key
@@ -146,7 +156,7 @@ class OpenWatch:
     @property
     def _own_namespace(self) -> str:
         # The author of an Application cannot know its namespace, and its hooks have rights nowhere else.
-        return "" if self._key.cluster_wide else self._key.namespace
+        return "" if self._key.cluster_wide else self._namespace
 
     def _follow_in(self, view: View, info: ResourceInfo, namespace: str) -> None:
         for selection in view.bound.binding.selections(info.api_version, info.kind, (namespace,)):

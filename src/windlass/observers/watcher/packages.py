@@ -15,9 +15,10 @@ from typing import Any, Final
 import structlog
 
 from windlass.activities.inputs import inputs_of
+from windlass.activities.references import References
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.contracts.objects import PackageObject, PackageStatus, SeenStatus, parse_package
-from windlass.domain.errors import WindlassError
+from windlass.domain.errors import PermanentError, WindlassError
 from windlass.domain.ids import (
     API_VERSION,
     FINALIZER,
@@ -30,13 +31,10 @@ from windlass.observers.border import Border
 from windlass.observers.drift.pacing import paced
 from windlass.observers.metrics import Metrics
 from windlass.observers.watcher.picture import Picture, slim
+from windlass.observers.watcher.references import Followed, ReferenceWatches
 from windlass.observers.watcher.signals import SignalQueue
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
-
-REFERENCED: Final = ("ConfigMap", "Secret")
-RELEASES: Final = "type!=helm.sh/release.v1"
-"""Helm's own Secrets are large, many, and never referenced by settings."""
 
 PATROL: Final = 15.0
 """Seconds between two looks for lifecycles that should run and do not: Temporal's visibility counts the running ones,
@@ -57,11 +55,11 @@ class Watcher:
 
     Args:
         kube: a client of its own.
+        references: reads and watches what objects refer to, as the accounts of their packages.
         lifecycles: takes the signals.
         installation: the installation id.
         digest_key: keys the digests that status holds.
-        resync: seconds between full comparisons.
-        jitter: draws a factor around 1 for the next resync.
+        resync: draws the seconds until the next full comparison.
         metrics: of this process.
         border: keeps a fault in one package from the others.
     """
@@ -70,28 +68,30 @@ class Watcher:
         self,
         *,
         kube: Kube,
+        references: References,
         lifecycles: PackageLifecycles,
         installation: str,
         digest_key: bytes,
-        resync: float,
-        jitter: Callable[[], float],
+        resync: Callable[[], float],
         metrics: Metrics,
         border: Border,
     ) -> None:
         self._border = border
         self._kube = kube
+        self._references = references
         self._lifecycles = lifecycles
         self._installation = installation
         self._digest_key = digest_key
         self._resync = resync
-        self._jitter = jitter
         self._picture = Picture()
         self._signals = SignalQueue(lifecycles, metrics)
         self._listed = asyncio.Event()
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
-        self._referenced = asyncio.Event()
         self._ends: set[asyncio.Task[None]] = set()
+        self._watches = ReferenceWatches(
+            references, border, on_changed=self._reference_changed, on_listed=self._references_listed
+        )
 
     async def run(self) -> None:
         """Watch and signal until cancelled."""
@@ -99,7 +99,6 @@ class Watcher:
             self._signals.run,
             self._watch_repositories,
             *(partial(self._watch_packages, kind) for kind in Kind),
-            *(partial(self._watch_referenced, kind) for kind in REFERENCED),
             self._compare_again,
             self._patrol,
         ]
@@ -110,6 +109,7 @@ class Watcher:
             for task in (*tasks, *self._ends):
                 task.cancel()
             await asyncio.gather(*tasks, *self._ends, return_exceptions=True)
+            await self._watches.close()
 
     @property
     def missing(self) -> str:
@@ -162,22 +162,15 @@ class Watcher:
                 async for key in paced(self._picture.users_of_repository(name)):
                     await self._compare(key)
 
-    async def _watch_referenced(self, kind: str) -> None:
-        """Watch the metadata of ConfigMaps or Secrets, from the first package on that refers to one."""
-        await self._referenced.wait()
-        selector = RELEASES if kind == "Secret" else ""
-        async for event in self._stream(kind, api_version="v1", field_selector=selector, metadata_only=True):
-            if isinstance(event, Listed):
-                stale = self._picture.contents(kind)
-            elif event.type == "BOOKMARK":
-                continue
-            else:
-                metadata = event.object["metadata"]
-                stale = [ObjectRef(api_version="v1", kind=kind, namespace=metadata["namespace"], name=metadata["name"])]
-            for ref in stale:
-                self._picture.drop_content(ref)
-                async for key in paced(self._picture.users_of(ref)):
-                    await self._compare(key)
+    async def _reference_changed(self, ref: ObjectRef) -> None:
+        self._picture.drop_content(ref)
+        async for key in paced(self._picture.users_of(ref)):
+            await self._compare(key)
+
+    async def _references_listed(self, followed: Followed) -> None:
+        account, kind = followed
+        for ref in self._picture.contents(kind, account.namespace):
+            await self._reference_changed(ref)
 
     async def _stream(self, kind: str, *, api_version: str = API_VERSION, **selection: Any) -> AsyncIterator[Any]:
         def told(error: WindlassError) -> None:
@@ -206,8 +199,9 @@ class Watcher:
 
     async def _compare_again(self) -> None:
         while True:
-            await asyncio.sleep(self._resync * self._jitter())
+            await asyncio.sleep(self._resync())
             self._signals.forget()
+            self._watches.keep(one for package in self._picture.packages.values() for one in self._followed(package))
             await self._compare_all(*Kind)
 
     async def _patrol(self) -> None:
@@ -281,7 +275,10 @@ class Watcher:
         if package.metadata.deletion_timestamp and FINALIZER not in package.metadata.finalizers:
             return False  # going away, and nothing of ours holds it
         try:
-            seen = (await inputs_of(self._look_up, package)).seen(self._digest_key)
+            inputs = await inputs_of(
+                package, repositories=self._repository, referenced=partial(self._referenced, package)
+            )
+            seen = inputs.seen(self._digest_key)
         except WindlassError as error:
             _log.warning("references not read", package=key.package_id, reason=error.reason.value, error=str(error))
             seen = SeenStatus(uid=package.metadata.uid, generation=package.metadata.generation)
@@ -290,13 +287,15 @@ class Watcher:
             return False
         return self._signals.put(key, seen, force=absent)
 
-    async def _look_up(self, ref: ObjectRef) -> Object | None:
-        if ref.kind == "PackageRepository":
-            return self._picture.repositories.get(ref.name)
-        if self._picture.has_content(ref):
-            return self._picture.content(ref)
-        found = await self._kube.get(ref)
-        self._picture.keep_content(ref, found)
+    async def _repository(self, ref: ObjectRef) -> Object | None:
+        return self._picture.repositories.get(ref.name)
+
+    async def _referenced(self, package: PackageObject, ref: ObjectRef) -> Object | None:
+        account = self._references.placement(package).target.account
+        if self._picture.has_content(account, ref):
+            return self._picture.content(account, ref)
+        found = await self._references.get(package, ref)
+        self._picture.keep_content(account, ref, found)
         return found
 
     def _gone(self, key: PackageKey, package: PackageObject) -> None:
@@ -318,8 +317,17 @@ class Watcher:
 
     def _remember(self, key: PackageKey, package: PackageObject) -> None:
         self._picture.put(key, package)
-        if package.spec.values_from:
-            self._referenced.set()
+        self._watches.follow(self._followed(package))
+
+    def _followed(self, package: PackageObject) -> set[Followed]:
+        """Return what to watch for the settings of a package; nothing if it may not be where it wants to be."""
+        if not package.spec.values_from:
+            return set()
+        try:
+            account = self._references.placement(package).target.account
+        except PermanentError:
+            return set()
+        return {(account, entry.kind) for entry in package.spec.values_from}
 
 
 def _package(kind: Kind, obj: Object) -> PackageObject | None:

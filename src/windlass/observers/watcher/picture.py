@@ -11,6 +11,7 @@ from windlass.activities.inputs import IGNORED_ANNOTATIONS
 from windlass.contracts.objects import PackageObject
 from windlass.domain.ids import PackageKey, package_workflow_id
 from windlass.domain.lifecycle.conditions import Type
+from windlass.domain.target import Account
 from windlass.domain.text.documents import is_list, is_object
 from windlass.ports.kube import Object, ObjectRef
 
@@ -42,6 +43,10 @@ def slim(obj: Object) -> Object:
     return slimmed
 
 
+type _Read = tuple[Account, ObjectRef]
+"""Who read what."""
+
+
 class Picture:
     """Packages, repositories, and what packages refer to."""
 
@@ -51,8 +56,9 @@ class Picture:
         self._ids: dict[str, PackageKey] = {}
         self._references: dict[ObjectRef, dict[PackageKey, None]] = {}
         self._repository_users: dict[str, dict[PackageKey, None]] = {}
-        self._contents: OrderedDict[ObjectRef, Object | None] = OrderedDict()
-        self._sizes: dict[ObjectRef, int] = {}
+        self._contents: OrderedDict[_Read, Object | None] = OrderedDict()
+        self._sizes: dict[_Read, int] = {}
+        self._readers: dict[ObjectRef, set[Account]] = {}
         self._size = 0
 
     @property
@@ -102,39 +108,50 @@ class Picture:
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
-    def has_content(self, ref: ObjectRef) -> bool:
-        """Say whether a ConfigMap or Secret is kept, or known to be absent."""
-        return ref in self._contents
+    def has_content(self, account: Account, ref: ObjectRef) -> bool:
+        """Say whether what this account read of a ConfigMap or Secret is kept, or known to be absent."""
+        return (account, ref) in self._contents
 
-    def content(self, ref: ObjectRef) -> Object | None:
-        """Return a ConfigMap or Secret that is kept; None if it is known to be absent.
+    def content(self, account: Account, ref: ObjectRef) -> Object | None:
+        """Return a ConfigMap or Secret that is kept, as this account read it; None if it is known to be absent.
+
+        What one account may read is never given to another one.
 
         Raises:
             KeyError: it is not kept.
         """
-        self._contents.move_to_end(ref)
-        return self._contents[ref]
+        self._contents.move_to_end((account, ref))
+        return self._contents[account, ref]
 
-    def keep_content(self, ref: ObjectRef, obj: Object | None) -> None:
+    def keep_content(self, account: Account, ref: ObjectRef, obj: Object | None) -> None:
         """Keep a ConfigMap or Secret if any package refers to it; what was used longest ago makes room."""
-        self.drop_content(ref)
+        self._forget(account, ref)
         size = _size(obj)
         if ref not in self._references or size > CONTENT_BYTES:
             return
         while self._contents and self._size + size > CONTENT_BYTES:
-            self.drop_content(next(iter(self._contents)))
-        self._contents[ref], self._sizes[ref] = obj, size
+            self._forget(*next(iter(self._contents)))
+        self._contents[account, ref], self._sizes[account, ref] = obj, size
+        self._readers.setdefault(ref, set()).add(account)
         self._size += size
 
     def drop_content(self, ref: ObjectRef) -> None:
         """Forget a ConfigMap or Secret: it is read again when it is needed."""
-        if ref in self._contents:
-            del self._contents[ref]
-            self._size -= self._sizes.pop(ref)
+        for account in list(self._readers.get(ref, ())):
+            self._forget(account, ref)
 
-    def contents(self, kind: str) -> list[ObjectRef]:
-        """Return what is referred to of one kind, whether it is kept or not."""
-        return [ref for ref in self._references if ref.kind == kind]
+    def contents(self, kind: str, namespace: str) -> list[ObjectRef]:
+        """Return what is referred to of one kind in one namespace, whether it is kept or not."""
+        return [ref for ref in self._references if (ref.kind, ref.namespace) == (kind, namespace)]
+
+    def _forget(self, account: Account, ref: ObjectRef) -> None:
+        if (account, ref) not in self._contents:
+            return
+        del self._contents[account, ref]
+        self._size -= self._sizes.pop((account, ref))
+        self._readers[ref].discard(account)
+        if not self._readers[ref]:
+            del self._readers[ref]
 
     def _unlink(self, key: PackageKey, package: PackageObject, keep: set[ObjectRef] | None = None) -> None:
         repository = package.spec.package.repository
@@ -151,7 +168,7 @@ class Picture:
 
 
 def _references(package: PackageObject) -> list[ObjectRef]:
-    namespace = package.target_namespace
+    namespace = package.home
     return [
         ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
         for entry in package.spec.values_from

@@ -16,7 +16,7 @@ from windlass.contracts.repositories import PackageRepository
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, WindlassError
 from windlass.domain.faults import text_of
-from windlass.domain.ids import API_VERSION, MODULE_NAMESPACE
+from windlass.domain.ids import API_VERSION, SYSTEM_NAMESPACE
 from windlass.observers.border import Border
 from windlass.ports.kube import Kube, Object
 from windlass.runtime.repositories import RepositoryCatalogs
@@ -86,7 +86,7 @@ class RepositoryWatcher:
     async def _watch_secrets(self) -> None:
         """Watch the metadata of Secrets, from the first repository on that refers to one."""
         await self._referring.wait()
-        selection = {"namespace": MODULE_NAMESPACE, "field_selector": RELEASES, "metadata_only": True}
+        selection = {"namespace": SYSTEM_NAMESPACE, "field_selector": RELEASES, "metadata_only": True}
         async for event in self._stream("Secret", "v1", **selection):
             if isinstance(event, Listed):
                 changed = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from windlass.domain.ids import MODULE_NAMESPACE
+from windlass.domain.ids import SYSTEM_NAMESPACE
 from windlass.domain.servicesets.chains import Route, UpgradeStep
 from windlass.domain.servicesets.keys import ServiceKey
 from windlass.domain.servicesets.models import ClusterDeployment, MultiClusterService
@@ -32,7 +32,7 @@ class Fleet:
     clusters: tuple[ClusterDeployment, ...]
     multi_cluster_services: tuple[MultiClusterService, ...] = ()
     snapshot: Snapshot = field(default_factory=Snapshot)
-    system_namespace: str = MODULE_NAMESPACE
+    system_namespace: str = SYSTEM_NAMESPACE
 
 
 class Change(StrEnum):

@@ -1,0 +1,1 @@
+"""Access to the clusters of packages: service accounts, kubeconfigs from Secrets, pooled connections."""
