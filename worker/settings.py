@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 from windlass.worker.rates import Rates
+
+KEEP_REQUESTS: Final = timedelta(days=7)
 
 DEFAULT_SHARDS: Final = 8
 """Shards of a new installation: one process serves them without a difference, up to eight share them."""
@@ -54,6 +57,7 @@ class Settings:
         packages: what a package may at most be.
         fetch: what a package repository may take.
         accept_plain_payloads: whether what is not encoded is accepted from Temporal.
+        keep_requests: how long answered ActionRequests stay before the watcher deletes them.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -81,6 +85,7 @@ class Settings:
     packages: PackageLimits = field(default_factory=PackageLimits)
     fetch: FetchLimits = field(default_factory=FetchLimits)
     accept_plain_payloads: bool = False
+    keep_requests: timedelta = KEEP_REQUESTS
     resync: float = 600.0
 
     def cache_share(self, shards: int) -> int:
