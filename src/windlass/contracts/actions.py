@@ -19,9 +19,6 @@ from windlass.contracts.objects import KubeObject
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
-MODULES_NAMESPACE: Final = "windlass-modules"
-"""Where requests about Modules are created; the policy windlass-actions refuses them elsewhere."""
-
 type Action = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve"]
 """The verbs of the policy windlass-actions; `order_of` says which of them this version carries out."""
 

@@ -56,8 +56,8 @@ class RecordSweep:
             yield
         finally:
             self._shards.discard(shard)
-            if not self._shards and (task := self._task) is not None:
-                self._task = None
+            if not self._shards:
+                task, self._task = self._task, None
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 

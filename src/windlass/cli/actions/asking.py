@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
-from windlass.contracts.actions import MODULES_NAMESPACE, ActionRequest, parse_request
+from windlass.contracts.actions import ActionRequest, parse_request
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
-from windlass.domain.ids import API_VERSION, Kind, lease_name
+from windlass.domain.ids import API_VERSION, MODULES_NAMESPACE, SYSTEM_NAMESPACE, Kind, lease_name
 from windlass.ports.kube import ObjectRef
 
 if TYPE_CHECKING:
     from windlass.cli.cluster import Cluster
 
-SYSTEM_NAMESPACE: Final = "windlass-system"
 NO_NEWS: Final = 3.0
 """Seconds without a sign of a watcher until its Lease is looked at."""
 
