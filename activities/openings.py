@@ -21,14 +21,14 @@ from windlass.contracts.base import WireModel
 from windlass.domain.ids import PackageKey
 from windlass.domain.packages.definition import check_kind
 from windlass.domain.packages.model import Artifact, Hook
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 from windlass.ports.suspects import STEP, Suspects
 
 
 class Openings:
     """Opens contents, and knows which ones it has opened."""
 
-    def __init__(self, *, contents: Contents, discovery: HookDiscovery, jq: Jq, suspects: Suspects) -> None:
+    def __init__(self, *, contents: Contents, discovery: HookDiscovery, jq: SharedJq, suspects: Suspects) -> None:
         self._contents = contents
         self._discovery = discovery
         self._jq = jq
@@ -51,7 +51,7 @@ class Openings:
         """
         content = await self._contents.ensure(artifact)
         check_kind(content.package.definition, key.kind)
-        await check_conversions(self._jq, content.package.conversions)
+        await check_conversions(self._jq.on_behalf_of(key.package_id), content.package.conversions)
         return content, await self._discovery.hooks_of(content, artifact.digest)
 
     async def local_first[T](

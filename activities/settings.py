@@ -24,7 +24,7 @@ from windlass.domain.settings.schema import raise_if_invalid, validate
 from windlass.domain.settings.values import VALUES_ROOT, check_settings
 from windlass.domain.text.secret_texts import secret_texts
 from windlass.ports.hooks import EnabledRun, EnabledScripts
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 
 
 class SettingsActivities:
@@ -35,7 +35,7 @@ class SettingsActivities:
         *,
         objects: PackageObjects,
         contents: Contents,
-        jq: Jq,
+        jq: SharedJq,
         scripts: EnabledScripts,
         openings: Openings,
         digest_key: bytes,
@@ -64,7 +64,9 @@ class SettingsActivities:
         inputs = await self._objects.inputs(request.key, request.uid, request.settings)
         content = await self._contents.ensure(request.artifact)
         given, version = inputs.settings(), inputs.object.spec.settings_version
-        settings = await converted(self._jq, content.package.conversions, given, version)
+        settings = await converted(
+            self._jq.on_behalf_of(request.key.package_id), content.package.conversions, given, version
+        )
         state = await self._contents.state(request.key, request.uid, request.record)
         # Where a conversion has put what came from a Secret is not known: nothing of it is shown.
         concealed = inputs.concealed() if settings == given else settings

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import fnmatch
 import importlib
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 from rows import Row, documents, keep, line, machine, median
 
+from support.installation import WRITABLE
 from support.stack import session_stack
 from windlass.devstack.stack import Stack
 
@@ -81,6 +83,7 @@ async def run(measure: Measure, stack: Stack, folder: Path, runs: int) -> list[R
     for number in range(runs if measure.repeated else 1):
         place = folder / f"{measure.names[0]}-{number}"
         place.mkdir()
+        place.chmod(0o777)  # hooks run as users of their own, and note here what is measured
         found.append(await function(stack, place, **measure.options))
     return median(found) if measure.repeated else found[0]
 
@@ -113,6 +116,8 @@ def main() -> None:
     where = machine()
     sys.stdout.write(f"{where}\n")
     with tempfile.TemporaryDirectory(prefix="windlass-bench-") as name, session_stack(Path(name) / "stack") as stack:
+        os.environ[WRITABLE] = name
+        Path(name).chmod(0o711)
 
         async def all_of_them() -> None:
             for measure in measures:

@@ -29,8 +29,8 @@ exit 0
 SHAPES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     # name: (pools, the roles of the processes)
     "one_process": ("", ("all",)),
-    "pools_one_process": ("helm,hooks", ("all",)),
-    "pools": ("helm,hooks", ("workflows", "helm", "hooks", "watcher")),
+    "pools_one_process": ("helm", ("all",)),
+    "pools": ("helm", ("workflows", "helm", "watcher")),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from support.installation import WRITABLE
 from support.stack import session_stack
 from windlass.devstack.stack import Stack
 
@@ -33,6 +34,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _brevity(item: pytest.Item) -> int:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _hooks_may_leave_things_with_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Hooks run as users of their own where tests run as root, and write to folders of their own only.
+
+    Tests see what hooks do by files: folders of tests are open to them, and said to be writable.
+    """
+    make = tmp_path_factory.mktemp
+
+    def opened(basename: str, numbered: bool = True) -> Path:
+        folder = make(basename, numbered)
+        folder.chmod(0o777)
+        return folder
+
+    base = tmp_path_factory.getbasetemp()
+    base.chmod(0o711)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tmp_path_factory, "mktemp", opened)
+        patch.setenv(WRITABLE, str(base))
+        yield
 
 
 @pytest.fixture(scope="session")

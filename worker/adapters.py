@@ -12,7 +12,7 @@ from windlass import __version__
 from windlass.activities.content import Contents
 from windlass.activities.references import References
 from windlass.adapters.helm.client import HelmClient
-from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.hooks.runner import HookRunner, RunnerSettings
 from windlass.adapters.jq.client import JqClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.events import KubeEventLog
@@ -28,7 +28,7 @@ from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
 from windlass.ports.helm import Helm
 from windlass.ports.hooks import EnabledScripts, HookPatchers, Hooks
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 from windlass.ports.kube import Kube, Readiness
 from windlass.ports.packages import Packages
 from windlass.ports.records import Records
@@ -70,7 +70,7 @@ class Adapters:
     scripts: EnabledScripts
     targets: Targets
     references: References
-    jq: Jq
+    jq: SharedJq
     hook_metrics: HookMetricsCollector
     patchers: HookPatchers
     packages: Packages
@@ -121,7 +121,7 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
                 burst=rates.helm.burst,
             )
         )
-        hooks = await stack.enter_async_context(HookRunner(settings.data_dir / "hooks", environment=os.environ))
+        hooks = await stack.enter_async_context(HookRunner(_runner_settings(settings), environment=os.environ))
         jq = await stack.enter_async_context(JqClient())
         packages = PackageStore(settings.data_dir / "packages", settings.packages, settings.fetch)
         records = RecordStore(kube, digest_key)
@@ -147,3 +147,14 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
             suspects=PackageSuspects(journal, records=records, contents=contents, installation=settings.installation),
             clock=SystemClock(),
         )
+
+
+def _runner_settings(settings: Settings) -> RunnerSettings:
+    return RunnerSettings(
+        runs=settings.data_dir / "hooks",
+        packages=(settings.data_dir / "packages",),
+        readable=settings.hook_readable,
+        writable=settings.hook_writable,
+        limits=settings.hook_limits,
+        socket=settings.hooks_socket,
+    )

@@ -16,6 +16,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from windlass.adapters.kube.coordination.leases import LeaseLostError
+from windlass.adapters.processes.leash import forbid_dumps
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.faults import text_of
@@ -50,10 +51,11 @@ class Keys:
 
 
 async def run(settings: Settings, target: TemporalTarget, keys: Keys, parts: Collection[str]) -> int:
-    """Run ``parts`` (worker, watcher, helm, hooks) until SIGINT or SIGTERM; return the exit code.
+    """Run ``parts`` (worker, watcher, helm) until SIGINT or SIGTERM; return the exit code.
 
     0 after an orderly stop, 1 when something could not be started or gave up.
     """
+    forbid_dumps()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,4 +1,4 @@
-"""Workers that do one kind of work for all shards, where Helm or hooks need machines or rights of their own."""
+"""Workers that do one kind of work for all shards, where Helm needs machines or rights of its own."""
 
 from __future__ import annotations
 
@@ -79,11 +79,10 @@ def pool_worker(
 ) -> Worker:
     """Make the worker of one pool; ``around`` is metrics, then the guard."""
     measured, *guards = around
-    tuner = helm_tuner(methods.turns, settings.activities) if pool == "helm" else None
     return Worker(
         client,
         task_queue=pool_queue(settings.installation, pool),
-        activities=methods.helm if pool == "helm" else methods.hooks,
+        activities=methods.helm,
         interceptors=[
             measured,
             FailureInterceptor(),
@@ -91,8 +90,7 @@ def pool_worker(
             *guards,
         ],
         build_id=f"windlass-{__version__}",
-        max_concurrent_activities=None if tuner else settings.activities,
-        tuner=tuner,
+        tuner=helm_tuner(methods.turns, settings.activities),
         max_heartbeat_throttle_interval=BEAT,
         default_heartbeat_throttle_interval=BEAT,
         graceful_shutdown_timeout=GRACE,

@@ -45,7 +45,7 @@ from windlass.worker.waiting import entered, explained
 
 WORKER: Final = "worker"
 WATCHER: Final = "watcher"
-POOLS: Final[tuple[Pool, ...]] = ("helm", "hooks")
+POOLS: Final[tuple[Pool, ...]] = ("helm",)
 
 STOP_LIMIT: Final = 12.0
 """Seconds after which an orderly stop ends with work still in flight, well before a kubelet's 30 s: an API server that

@@ -9,6 +9,7 @@ from typing import Final
 
 from windlass.adapters.packages.format.entries import Limits as PackageLimits
 from windlass.adapters.packages.sources.transport import FetchLimits
+from windlass.adapters.runner.protocol import Limits as HookLimits
 from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
@@ -39,6 +40,10 @@ class Settings:
         limits: when a lifecycle hands over to its next run.
         default_accounts: whether packages that name no service account get the default one.
         kubeconfigs: what kubeconfigs of other clusters may hold.
+        hooks_socket: where a runner of hooks in a container of its own listens; None starts one beside the worker.
+        hook_limits: what one run of a hook may use; those of a runner in a container are its own, and these its text.
+        hook_readable: files and folders that hooks may read and execute beside the system's.
+        hook_writable: folders that hooks may write to beside those of their runs.
         pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
@@ -62,6 +67,10 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     default_accounts: bool = True
     kubeconfigs: Allowed = field(default_factory=Allowed)
+    hooks_socket: Path | None = None
+    hook_limits: HookLimits = field(default_factory=HookLimits)
+    hook_readable: tuple[Path, ...] = ()
+    hook_writable: tuple[Path, ...] = ()
     pools: tuple[Pool, ...] = ()
     helm_children: int = 4
     activities: int = 100

@@ -305,7 +305,7 @@ async def _run_hook(key: PackageKey, step: Next, hook: Hook, state: LifecycleSta
         HookActivities.run,
         request,
         summary=f"{BINDING_OF[step.step].value}: {hook.path}",
-        **in_pool(HOOK_RUN, key, state, "hooks"),
+        **HOOK_RUN,
     )
     return Performed(result=Result(values=ran.values), record=ran.record or state.record)
 

@@ -10,13 +10,13 @@ from windlass.domain.errors import PermanentError
 from windlass.domain.hooks.refusals import refuse
 from windlass.domain.packages.model import Hook
 from windlass.ports.hooks import Hooks
-from windlass.ports.jq import Jq
+from windlass.ports.jq import Jq, SharedJq
 
 
 class HookDiscovery:
     """Keeps answers by content: the same files always answer the same."""
 
-    def __init__(self, hooks: Hooks, jq: Jq) -> None:
+    def __init__(self, hooks: Hooks, jq: SharedJq) -> None:
         self._hooks = hooks
         self._jq = jq
         self._known: OrderedDict[str, tuple[Hook, ...]] = OrderedDict()
@@ -34,7 +34,7 @@ class HookDiscovery:
         hooks = self._known.get(digest)
         if hooks is None:
             hooks = await self._hooks.discover(content.root, content.package.hook_files)
-            await check_filters(self._jq, hooks)
+            await check_filters(self._jq.on_behalf_of(digest), hooks)
             self._known[digest] = hooks
             if len(self._known) > PACKAGES_KEPT:
                 self._known.popitem(last=False)

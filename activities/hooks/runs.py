@@ -119,7 +119,7 @@ class HookRuns:
 
     async def _execute(self, call: Call, acting: Acting, operations: Sequence[Mapping[str, Any]]) -> None:
         if operations:
-            patcher = self._patchers.over(await acting.kube(Role.HOOKS))
+            patcher = self._patchers.over(await acting.kube(Role.HOOKS), call.key.package_id)
             await patcher.execute(operations, _bounds(call))
 
     def _prepared(self, call: Call, content: Content, state: State, acting: Acting) -> HookRun:

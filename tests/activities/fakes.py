@@ -259,6 +259,10 @@ class FakeJq:
 
     broken: dict[str, str] = field(default_factory=dict[str, str])
 
+    def on_behalf_of(self, package: str) -> FakeJq:
+        assert package
+        return self
+
     async def check(self, program: str) -> None:
         if program in self.broken:
             raise PermanentError(Reason.FILTER_FAILED, self.broken[program], actor=Actor.AUTHOR)
@@ -362,8 +366,9 @@ class FakePatchers:
     executed: list[list[Mapping[str, Any]]] = field(default_factory=list[list[Mapping[str, Any]]])
     failure: Exception | None = None
 
-    def over(self, kube: Kube) -> FakePatchers:
+    def over(self, kube: Kube, package: str) -> FakePatchers:
         assert isinstance(kube, FakeKube)
+        assert package
         return self
 
     async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:

@@ -65,6 +65,17 @@ async def test_the_release_gets_the_merged_values_and_is_awaited() -> None:
     assert bench.readiness.owner == (OWN, 1)
 
 
+async def test_helm_masks_what_came_from_secrets_or_is_marked_and_nothing_else() -> None:
+    bench = Bench()
+    texts = {name: {"type": "string"} for name in ("image", "password", "mode")}
+    schema = {"type": "object", "properties": {**texts, "token": {"type": "string", "format": "password"}}}
+    bench.packages.package = package(static_values={"image": "redis"}, settings_schema=None, values_schema=schema)
+    settings = {"token": "marked-1", "password": "canary-4711", "mode": "safe"}
+    await upgrade(bench, record={"settings": settings, "secrets": ("canary-4711",)})
+    (request,) = bench.helm.upgrades
+    assert request.secrets == {"canary-4711", "marked-1"}
+
+
 async def test_content_or_values_make_another_digest() -> None:
     bench = Bench()
     await upgrade(bench)

@@ -234,6 +234,20 @@ async def test_what_comes_from_a_secret_is_not_shown_when_it_is_refused() -> Non
     assert "canary" not in str(refused.value)
 
 
+async def test_texts_of_a_secret_are_recorded_to_be_masked_and_others_are_not() -> None:
+    bench = Bench()
+    bench.packages.package = package(
+        static_values={"image": "redis"}, settings_schema={"type": "object", "additionalProperties": True}
+    )
+    for kind, text in (("Secret", "password: canary-4711\nport: 8080\nuser: abc\n"), ("ConfigMap", "host: db.example")):
+        data = {"stringData" if kind == "Secret" else "data": {"values.yaml": text}}
+        metadata = {"name": "more", "namespace": "prod"}
+        bench.kube.put({"apiVersion": "v1", "kind": kind, "metadata": metadata, **data})
+    references = [{"kind": kind, "name": "more"} for kind in ("Secret", "ConfigMap")]
+    await apply(bench, valuesFrom=references, settings={"mode": "safe"})
+    assert bench.records.record.secrets == ("canary-4711",)
+
+
 async def test_a_reference_that_is_missing_may_still_come_unless_it_is_optional() -> None:
     bench = Bench()
     reference: dict[str, Any] = {"kind": "ConfigMap", "name": "more"}

@@ -15,6 +15,7 @@ LOADING = re.compile(
 OUR_OWN = {
     "windlass.domain.text.json_reading": "is the reader",
     "windlass.adapters.helm.protocol": "lines between a worker and its own child",
+    "windlass.adapters.runner.protocol": "bounded messages between a worker and its runner",
     "windlass.adapters.jq.child": "lines from a worker to its own child",
     "windlass.runtime.history": "markers that the SDK writes into histories, decoded under our key",
     "windlass.cli.demo.history": "the same",

@@ -117,7 +117,7 @@ def test_one_reason_for_many_services_is_told_once(capsys: pytest.CaptureFixture
 def test_what_has_no_part_in_a_plan_is_left_out_and_counted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     others = ["v1, kind: Namespace", "source.toolkit.fluxcd.io/v1, kind: HelmRepository", "v1, kind: Namespace",
               "windlass.dev/v1alpha1, kind: Application"]  # fmt: skip
-    text = [f"{{apiVersion: {one}, metadata: {{name: n}}}}\n" for one in others]
+    text = [f"{{apiVersion: {one}, metadata: {{name: other}}}}\n" for one in others]
     (tmp_path / "f.yaml").write_text("---\n".join([CLUSTER, *text]))
     code, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"))
     assert code == 0

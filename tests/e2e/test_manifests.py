@@ -103,7 +103,12 @@ async def test_everything_is_accepted_and_nothing_is_left_out(
     for kind, name in (("StatefulSet", "windlass-worker"), ("Deployment", "windlass-watcher")):
         found = await installation.kube.get(ObjectRef(api_version="apps/v1", kind=kind, namespace=SYSTEM, name=name))
         assert found is not None
-        [container] = found["spec"]["template"]["spec"]["containers"]
+        container, *others = found["spec"]["template"]["spec"]["containers"]
+        for other in others:  # hooks run without keyring and token
+            mounts = {mount["name"] for mount in other["volumeMounts"]}
+            assert other["name"] == "hooks"
+            assert not mounts & {"keyring", "token", "data"}
+            assert "envFrom" not in other
         settings = next(
             one for one in documents if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "windlass-settings"
         )

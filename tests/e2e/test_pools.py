@@ -1,4 +1,4 @@
-"""Helm operations and hooks in workers of their own."""
+"""Helm operations in workers of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITHIN = 60.0
 
 @pytest.fixture
 async def installation(stack: Stack, tmp_path: Path) -> AsyncIterator[Installation]:
-    async with installed(stack, tmp_path / "installation", WINDLASS_POOLS="helm,hooks") as made:
+    async with installed(stack, tmp_path / "installation", WINDLASS_POOLS="helm") as made:
         await made.repository(tmp_path / "packages")
         yield made
 
@@ -28,7 +28,7 @@ async def installation(stack: Stack, tmp_path: Path) -> AsyncIterator[Installati
 def processes(installation: Installation) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     """One process for each role."""
     running: dict[str, subprocess.Popen[bytes]] = {}
-    for role in ("workflows", "helm", "hooks", "watcher"):
+    for role in ("workflows", "helm", "watcher"):
         running[role] = installation.start(role, data=role)
         installation.process = None
     yield running
@@ -56,17 +56,17 @@ async def test_each_kind_of_work_is_done_where_it_belongs(
     await installation.application("shop", "shop", "1.0.0")
     await installation.ready("shop", "1.0.0", within=WITHIN)
     found = await queues(installation, "shop")
-    assert found["hook.run"] == pool_queue(installation.name, "hooks")
+    assert found["hook.run"] != pool_queue(installation.name, "helm")
     assert found["helm.upgrade_release"] == pool_queue(installation.name, "helm")
 
-    # The pool's process dies in the middle of a hook; the next one runs it again, and the two never meet.
+    # The process with the hooks dies in the middle of one; the next one runs it again, and the two never meet.
     subject.clear()
     subject.hold("beforeHelm")
     await installation.application("shop", "shop", "2.0.0")
     await eventually(lambda: subject.wrote("beforeHelm started 2.0.0"), WITHIN)
-    processes["hooks"].kill()
-    processes["hooks"].wait()
-    processes["hooks"] = installation.start("hooks", data="other")
+    processes["workflows"].kill()
+    processes["workflows"].wait()
+    processes["workflows"] = installation.start("workflows", data="other")
     installation.process = None
     await eventually(lambda: subject.journal().count("beforeHelm started 2.0.0") == 2, WITHIN)
     subject.go_on()
@@ -79,7 +79,7 @@ async def test_each_kind_of_work_is_done_where_it_belongs(
 async def test_a_running_installation_goes_over_to_pools_and_back(installation: Installation, tmp_path: Path) -> None:
     subject = Subject("shop", tmp_path / "packages", tmp_path / "shop")
     subject.write("1.0.0", "2.0.0", "3.0.0")
-    for version, pools in (("1.0.0", ""), ("2.0.0", "helm,hooks"), ("3.0.0", "")):
+    for version, pools in (("1.0.0", ""), ("2.0.0", "helm"), ("3.0.0", "")):
         installation.start("all", WINDLASS_POOLS=pools)
         await installation.application("shop", "shop", version)
         await installation.ready("shop", version, within=WITHIN)
@@ -92,4 +92,4 @@ async def test_an_unknown_pool_is_refused(installation: Installation) -> None:
     process = installation.start("all", WINDLASS_POOLS="helm,hocks")
     await eventually(lambda: process.poll() is not None)
     assert process.returncode == 1
-    assert "helm, hooks or both" in installation.log.read_text()
+    assert "set it to helm" in installation.log.read_text()

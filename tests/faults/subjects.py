@@ -17,14 +17,12 @@ if [ "$1" = --config ]; then
 else
   binding=$(sed -n 's/.*"binding": *"\\([a-zA-Z]*\\)".*/\\1/p' "$BINDING_CONTEXT_PATH")
 fi
-if other=$(cat "$dir/running" 2>/dev/null) && grep -qs '^State:.[RSD]' "/proc/$other/status"; then
-  echo "$binding meets another {version}" >> "$dir/journal"
-fi
-echo $$ > "$dir/running"
+umask 0  # the next run, or the discovery, may be another user's
+exec 9>> "$dir/lock"
+flock -n 9 || echo "$binding meets another {version}" >> "$dir/journal"
 echo "$binding started {version}" >> "$dir/journal"
 while [ -e "$dir/hold-$binding" ]; do sleep 0.05; done
 echo "$binding finished {version}" >> "$dir/journal"
-rm -f "$dir/running"
 if [ "$binding" = config ]; then
   echo '{{"configVersion": "v1", "onStartup": 1, "beforeHelm": 1, "afterHelm": 1, "beforeDeleteHelm": 1,
     "afterDeleteHelm": 1}}'
@@ -85,6 +83,7 @@ class Subject:
             finalizer: the ConfigMap stays after its deletion until somebody takes its finalizer off.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.chmod(0o777)
         config_map = _CONFIG_MAP.replace("{metadata}", _FINALIZER if finalizer else "")
         for version in versions:
             write_package(

@@ -24,6 +24,7 @@ class Journal:
     def __init__(self, folder: Path, name: str = "journal") -> None:
         self.folder = folder / name
         self.folder.mkdir()
+        self.folder.chmod(0o777)
 
     def hook(self, *bindings: dict[str, Any], body: str = "", **others: Any) -> str:
         config = json.dumps({"configVersion": "v1", "kubernetes": list(bindings), **others})

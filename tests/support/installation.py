@@ -43,7 +43,10 @@ from windlass.temporal.keyring import Keyring
 THRESHOLD = "WINDLASS_CONTINUE_AFTER_EVENTS"
 """Set in the environment of the tests: events after which the lifecycles of their workers hand over to a next run."""
 
-INHERITED = ("PATH", "HOME", "LANG", THRESHOLD)
+WRITABLE = "WINDLASS_HOOK_WRITABLE"
+"""Set as well: the folder of all tests, so that hooks can leave there what tests look at."""
+
+INHERITED = ("PATH", "HOME", "LANG", THRESHOLD, WRITABLE)
 """What the processes take from the environment of the tests: little, so that tests do not depend on who runs them."""
 
 
@@ -83,6 +86,7 @@ class Installation:
             "WINDLASS_DIGEST_KEY_FILE": str(self.folder / "digest-key"),
             "WINDLASS_HELM": str(self.stack.tool("helm")),
             "WINDLASS_TEMPORAL_UI": self.stack.ui_url,
+            "WINDLASS_HOOK_READABLE": str(self.stack.tool("kubectl").parent),
             **self.environ,
             **environ,
         }

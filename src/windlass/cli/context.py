@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from windlass.adapters.packages.format.entries import Limits as PackageLimits
     from windlass.adapters.packages.sources.transport import FetchLimits
+    from windlass.adapters.runner.protocol import Limits as HookLimits
     from windlass.contracts.lifecycle import Pool
     from windlass.runtime import Runtime
     from windlass.runtime.packages import PackageLifecycles
@@ -36,6 +37,13 @@ if TYPE_CHECKING:
 INSTALLATION = "WINDLASS_INSTALLATION"
 SHARDS = "WINDLASS_SHARDS"
 POOLS = "WINDLASS_POOLS"
+HOOKS_SOCKET = "WINDLASS_HOOKS_SOCKET"
+HOOK_MEMORY = "WINDLASS_HOOK_MEMORY"
+HOOK_DISK = "WINDLASS_HOOK_DISK"
+HOOK_FILES = "WINDLASS_HOOK_FILES"
+HOOK_PROCESSES = "WINDLASS_HOOK_PROCESSES"
+HOOK_READABLE = "WINDLASS_HOOK_READABLE"
+HOOK_WRITABLE = "WINDLASS_HOOK_WRITABLE"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 ACCEPT_PLAIN_PAYLOADS = "WINDLASS_ACCEPT_PLAIN_PAYLOADS"
@@ -211,21 +219,44 @@ class Context:
 
     @property
     def pools(self) -> tuple[Pool, ...]:
-        """Kinds of work that pools of workers do, from a list like ``helm,hooks``.
+        """Kinds of work that pools of workers do: ``helm`` or nothing.
 
         Raises:
             PermanentError: VALIDATION_FAILED, there is no such kind.
         """
         named = [name for name in self.environ.get(POOLS, "").replace(" ", "").split(",") if name]
-        found: list[Pool] = [pool for pool in ("helm", "hooks") if pool in named]
+        found: list[Pool] = [pool for pool in ("helm",) if pool in named]
         if len(found) != len(set(named)):
             raise PermanentError(
                 Reason.VALIDATION_FAILED,
                 f"{POOLS} is {self.environ[POOLS]!r}",
-                hint="name helm, hooks or both, with a comma between them",
+                hint="leave it empty, or set it to helm",
                 actor=Actor.USER,
             )
         return tuple(found)
+
+    @property
+    def hooks_socket(self) -> Path | None:
+        """Where a runner of hooks in a container of its own listens."""
+        named = self.environ.get(HOOKS_SOCKET)
+        return Path(named) if named else None
+
+    @property
+    def hook_limits(self) -> HookLimits:
+        """What one run of a hook may use; memory and disk in MiB."""
+        from windlass.adapters.runner.protocol import Limits
+
+        usual = Limits()
+        return Limits(
+            memory=_number(self.environ, HOOK_MEMORY, usual.memory >> 20) << 20,
+            disk=_number(self.environ, HOOK_DISK, usual.disk >> 20) << 20,
+            files=_number(self.environ, HOOK_FILES, usual.files),
+            processes=_number(self.environ, HOOK_PROCESSES, usual.processes),
+        )
+
+    def hook_paths(self, variable: str) -> tuple[Path, ...]:
+        """Paths that hooks may use beside the usual ones, from a list like PATH."""
+        return tuple(Path(path) for path in self.environ.get(variable, "").split(os.pathsep) if path)
 
     @property
     def metrics_address(self) -> str:

@@ -6,9 +6,12 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+
+if TYPE_CHECKING:
+    from windlass.cli.context import Context
 
 
 class Role(StrEnum):
@@ -51,7 +54,11 @@ def worker(
     log_format: Form = LogFormat.CONSOLE,
     log_level: Level = "info",
 ) -> None:
-    """Run package lifecycles: workflows, Helm operations and hooks. Stops in order on Ctrl-C and SIGTERM."""
+    """Run package lifecycles: workflows, Helm operations and hooks. Stops in order on Ctrl-C and SIGTERM.
+
+    Role hooks only runs hooks, for the worker that connects to WINDLASS_HOOKS_SOCKET: it needs neither keyring, cluster
+    nor Temporal.
+    """
     _run(role, data_dir, work_dir, log_format, log_level)
 
 
@@ -66,18 +73,22 @@ def watcher(
 
 
 def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
+    from windlass.cli.context import HOOK_READABLE, HOOK_WRITABLE, Context
+
+    context = Context.find(data_dir)
+    if role is Role.HOOKS:
+        _become_runner(context)
+
     import uvloop
 
     from windlass import logs
-    from windlass.cli.context import Context
     from windlass.contracts.lifecycle import Limits
     from windlass.worker.main import Keys, run
     from windlass.worker.rates import Rates
     from windlass.worker.settings import WORKFLOW_CACHE, Settings
 
     logs.configure(log_format.value, log_level)
-    context = Context.find(data_dir)
-    pool = role in {Role.HELM, Role.HOOKS}
+    pool = role is Role.HELM
     parts = {
         Role.WORKER: {"worker"},
         Role.WORKFLOWS: {"worker"},
@@ -92,8 +103,12 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
         ui=context.ui,
         limits=Limits(events=context.continue_after_events),
         pools=context.pools,
-        # Where others do the work there is still what was begun before, and hooks need no Helm.
-        helm_children=1 if role in {Role.WORKFLOWS, Role.HOOKS} else Settings.helm_children,
+        # Where others do the work there is still what was begun before.
+        helm_children=1 if role is Role.WORKFLOWS else Settings.helm_children,
+        hooks_socket=context.hooks_socket,
+        hook_limits=context.hook_limits,
+        hook_readable=context.hook_paths(HOOK_READABLE),
+        hook_writable=context.hook_paths(HOOK_WRITABLE),
         workflow_cache=context.number("WINDLASS_WORKFLOW_CACHE", WORKFLOW_CACHE),
         rates=Rates.parse(context.environ.get("WINDLASS_API_RATES", "")),
         metrics_address=context.metrics_address,
@@ -108,3 +123,29 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
     # Native threads of the Temporal and Helm libraries may abort the interpreter while it is torn down, which would
     # turn a good exit into SIGABRT: everything of ours is closed by now, so leave without that.
     os._exit(code)
+
+
+def _become_runner(context: Context) -> NoReturn:
+    """Leave this program for that of the runner, which holds nothing of the environment."""
+    from windlass.adapters.hooks.launch import command
+    from windlass.adapters.runner.protocol import Config
+    from windlass.cli.context import HOOK_READABLE, HOOK_WRITABLE, HOOKS_SOCKET
+    from windlass.domain.errors import Actor, PermanentError, Reason
+
+    if context.hooks_socket is None:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"{HOOKS_SOCKET} is not set",
+            hint="set it, here and for the worker, to a path that both can reach",
+            actor=Actor.ADMIN,
+        )
+    config = Config(
+        runs=str(context.data_dir / "hooks"),
+        packages=(str(context.data_dir / "worker" / "packages"),),
+        readable=tuple(map(str, context.hook_paths(HOOK_READABLE))),
+        writable=tuple(map(str, context.hook_paths(HOOK_WRITABLE))),
+        limits=context.hook_limits,
+        socket=str(context.hooks_socket),
+    )
+    arguments = command(config)
+    os.execve(arguments[0], arguments, {})  # noqa: S606 - the program is our own

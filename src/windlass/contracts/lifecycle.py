@@ -23,7 +23,7 @@ RELEASE_DRIFTED = "release_drifted"
 QUARANTINED = "quarantined"
 
 
-type Pool = Literal["helm", "hooks"]
+type Pool = Literal["helm"]
 """A kind of work that workers of their own may do, instead of those that run the workflows."""
 
 

@@ -70,6 +70,7 @@ class Reason(StrEnum):
     BEFORE_DELETE_HELM_HOOKS_FAILED = "BeforeDeleteHelmHooksFailed"
     AFTER_DELETE_HELM_HOOKS_FAILED = "AfterDeleteHelmHooksFailed"
     EVENT_HOOK_FAILED = "EventHookFailed"
+    HOOK_LIMIT_EXCEEDED = "HookLimitExceeded"
     # HelmApplied, ReadyInCluster
     APPLY_MANIFESTS_FAILED = "ApplyManifestsFailed"
     READINESS_TIMEOUT = "ReadinessTimeout"

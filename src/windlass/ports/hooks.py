@@ -116,6 +116,9 @@ class ObjectPatcher(Protocol):
 class HookPatchers(Protocol):
     """Object patchers with the rights of a hook."""
 
-    def over(self, kube: Kube) -> ObjectPatcher:
-        """Return a patcher whose operations may do what this client may, and no more."""
+    def over(self, kube: Kube, package: str) -> ObjectPatcher:
+        """Return a patcher whose operations may do what this client may, and no more.
+
+        ``package`` is whose hook it is: the filters of its operations run on its behalf.
+        """
         ...

@@ -38,3 +38,11 @@ class Jq(Protocol):
             TransientError: FILTER_FAILED, it did not end in time, or its process died.
         """
         ...
+
+
+class SharedJq(Jq, Protocol):
+    """Filters of many packages: none delays those of the others."""
+
+    def on_behalf_of(self, package: str) -> Jq:
+        """Return the filters of one package: they take turns with those of others and are paid from its own budget."""
+        ...

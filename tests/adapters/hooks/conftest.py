@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from support.hook_package import HookPackage, Logged
+from support.hook_package import HookPackage, Logged, settings
 from windlass.adapters.hooks.runner import HookRunner
 
 
@@ -21,7 +21,7 @@ async def runner(tmp_path: Path) -> AsyncIterator[HookRunner]:
     """A runner of a worker whose own environment holds what no hook may see."""
     environment = {"PATH": os.environ["PATH"], "TZ": "UTC"}
     canaries = {"CANARY": "tweet", "KUBECONFIG": "/admin", "AWS_SECRET": "tweet", "PYTHONPATH": "tweet"}
-    async with HookRunner(tmp_path / "runs", environment=environment | canaries) as runner:
+    async with HookRunner(settings(tmp_path), environment=environment | canaries) as runner:
         yield runner
 
 

@@ -9,13 +9,12 @@ import asyncio
 import os
 import sys
 import threading
-from io import FileIO
 from pathlib import Path
 
 import uvloop
 
 from windlass.adapters.hooks.output import Capture
-from windlass.adapters.hooks.process import _pumped  # pyright: ignore[reportPrivateUsage]
+from windlass.adapters.hooks.streams import pumped
 
 THREADS = 4
 AT_A_TIME = 8
@@ -38,11 +37,10 @@ def opens_files(stop: threading.Event, wrong: list[str]) -> None:
 async def pumps(number: int) -> None:
     """Let ``number`` pipes bring one line each."""
     for _ in range(number):
-        read_end, write_end = os.pipe()
         capture = Capture(100)
-        async with _pumped(FileIO(read_end, "rb"), capture):
-            os.write(write_end, b"line\n")
-            os.close(write_end)
+        async with pumped(capture) as end:
+            os.write(end.descriptor, b"line\n")
+            end.close()
         if capture.content != b"line\n":
             raise RuntimeError(f"read {capture.content!r}")
 

@@ -7,17 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from support.hook_package import HookPackage
 from windlass.adapters.hooks.outputs import collect_output
 from windlass.adapters.hooks.runfiles import (
     CONFIG_VALUES_PATCH,
     KUBERNETES_PATCH,
-    MAX_OUTPUT,
     METRICS,
     VALUES_PATCH,
     OutputError,
-    RunFiles,
+    read_outputs,
+    run_files,
+    unnamed_file,
 )
+from windlass.adapters.runner import folders
+from windlass.adapters.runner.protocol import MAX_OUTPUT
 from windlass.domain.hooks.metrics import Action, Sample
+from windlass.domain.packages.model import Binding
 from windlass.ports.hooks import HookOutput
 
 type Written = Callable[[str, str | bytes], HookOutput]
@@ -25,26 +30,43 @@ type Written = Callable[[str, str | bytes], HookOutput]
 CREATE = {"operation": "Create", "object": {"kind": "Secret"}}
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> RunFiles:
-    variables = {name: str(tmp_path / name) for name in (VALUES_PATCH, CONFIG_VALUES_PATCH, KUBERNETES_PATCH, METRICS)}
-    for path in variables.values():
-        Path(path).touch()
-    return RunFiles(home=tmp_path, variables=variables)
+class Folder:
+    """The folder of a run that has ended, and what the worker is given of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = run_files(HookPackage(path / "package").hook_run("true", binding=Binding.BEFORE_HELM))
+        for _, name in self._files.outputs:
+            (path / name).touch()
+
+    def file(self, variable: str) -> Path:
+        return self.path / dict(self._files.outputs)[variable]
+
+    def collected(self) -> HookOutput:
+        place = os.open(self.path, os.O_RDONLY)
+        with unnamed_file() as descriptor:
+            found = [folders.bring(place, name, 0, descriptor) for _, name in self._files.outputs]
+            os.close(place)
+            return collect_output(read_outputs(self._files, found, descriptor), duration=1.5)
 
 
 @pytest.fixture
-def written(files: RunFiles) -> Written:
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+@pytest.fixture
+def written(folder: Folder) -> Written:
     def write(variable: str, content: str | bytes) -> HookOutput:
-        Path(files.variables[variable]).write_bytes(content if isinstance(content, bytes) else content.encode())
-        return collect_output(files, duration=1.5)
+        folder.file(variable).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return folder.collected()
 
     return write
 
 
-def test_untouched_and_removed_files_are_empty_output(files: RunFiles) -> None:
-    Path(files.variables[METRICS]).unlink()
-    output = collect_output(files, duration=1.5)
+def test_untouched_and_removed_files_are_empty_output(folder: Folder) -> None:
+    folder.file(METRICS).unlink()
+    output = folder.collected()
     assert (output.values_patch, output.config_values_patch, output.operations, output.metrics) == ([], [], [], ())
     assert output.duration == 1.5
 
@@ -108,17 +130,43 @@ def test_malformed_output_is_named_by_file_and_place_without_its_content(
     assert "hush" not in str(caught.value)
 
 
-def test_a_link_in_place_of_a_file_is_not_followed(files: RunFiles, tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_file_is_not_followed(folder: Folder, tmp_path: Path) -> None:
     target = tmp_path / "elsewhere"
     target.write_text(json.dumps(CREATE))
-    Path(files.variables[KUBERNETES_PATCH]).unlink()
-    Path(files.variables[KUBERNETES_PATCH]).symlink_to(target)
+    folder.file(KUBERNETES_PATCH).unlink()
+    folder.file(KUBERNETES_PATCH).symlink_to(target)
     with pytest.raises(OutputError, match="cannot be read"):
-        collect_output(files, duration=0)
+        folder.collected()
 
 
-def test_a_named_pipe_in_place_of_a_file_does_not_block(files: RunFiles) -> None:
-    Path(files.variables[METRICS]).unlink()
-    os.mkfifo(files.variables[METRICS])
+def test_another_name_of_a_file_is_not_read(folder: Folder, tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_text(json.dumps(CREATE))
+    folder.file(KUBERNETES_PATCH).unlink()
+    folder.file(KUBERNETES_PATCH).hardlink_to(target)
     with pytest.raises(OutputError, match="is not a plain file"):
-        collect_output(files, duration=0)
+        folder.collected()
+
+
+def test_a_file_of_somebody_else_is_not_read(folder: Folder) -> None:
+    if os.getuid():
+        pytest.skip("gives a file away")
+    os.chown(folder.file(METRICS), 4711, 4711)
+    with pytest.raises(OutputError, match="is not a plain file"):
+        folder.collected()
+
+
+def test_a_named_pipe_in_place_of_a_file_does_not_block(folder: Folder) -> None:
+    folder.file(METRICS).unlink()
+    os.mkfifo(folder.file(METRICS))
+    with pytest.raises(OutputError, match="is not a plain file"):
+        folder.collected()
+
+
+def test_a_file_that_is_too_large_takes_no_place_of_the_next_one(folder: Folder) -> None:
+    folder.file(VALUES_PATCH).write_bytes(b" " * (MAX_OUTPUT + 1))
+    folder.file(METRICS).write_text('{"name": "a", "set": 1}')
+    with pytest.raises(OutputError, match="holds more"):
+        folder.collected()
+    folder.file(VALUES_PATCH).unlink()
+    assert [sample.name for sample in folder.collected().metrics] == ["a"]

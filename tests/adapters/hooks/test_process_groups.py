@@ -14,7 +14,9 @@ import pytest
 
 from support.hook_package import HookPackage, Logged
 from support.waiting import SOON, eventually
+from windlass.adapters.hooks.launch import LocalRunner
 from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.runner import watch
 from windlass.domain.errors import Reason, TransientError
 
 
@@ -99,7 +101,6 @@ async def test_cancelling_again_does_not_cut_the_killing_short(
         await task
     assert not any(alive(pid) for pid in family)
     assert run_folders(tmp_path) == []
-    assert runner._running_guard()._groups == set()
 
 
 async def test_cancelling_before_the_process_is_there_starts_none(
@@ -113,7 +114,6 @@ async def test_cancelling_before_the_process_is_there_starts_none(
             await task
         assert not any(alive(pid) for pid in pids(package.root / "hooks"))
         assert run_folders(tmp_path) == []
-        assert runner._running_guard()._groups == set()
 
 
 async def test_a_grandchild_that_holds_stdout_does_not_hold_up_the_run(
@@ -130,6 +130,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_hold_up_the_run(
 ESCAPES = {
     "session": "setsid sh -c 'echo $$ > pid-a; exec sleep 1000' &",
     "daemon": "(setsid sh -c 'sh -c \"echo \\$\\$ > pid-a; exec sleep 1000\" & exit' &)",
+    "clean": "(env -i setsid sh -c 'sh -c \"echo \\$\\$ > pid-a; exec sleep 1000\" & exit' &)",
     "family": "setsid sh -c 'echo $$ > pid-a; sh -c \"echo \\$\\$ > pid-b; exec sleep 1000\" & wait' &",
 }
 
@@ -165,14 +166,13 @@ async def test_runs_beside_it_are_left_alone(runner: HookRunner, package: HookPa
     await eventually(lambda: not alive(other), what="it ends with its own run")
 
 
-async def test_one_that_put_away_its_environment_does_not_hold_up_the_run(
+async def test_one_that_put_away_its_environment_ends_with_the_run_too(
     runner: HookRunner, package: HookPackage
 ) -> None:
     script = "env -i setsid sh -c 'echo $$ > pid-a; exec sleep 1000' & while [ ! -s pid-a ]; do sleep 0.01; done"
     await asyncio.wait_for(runner.run(package.hook_run(script)), 30)
     (escaped,) = pids(package.root / "hooks")
-    assert alive(escaped)  # the documented limit
-    os.kill(escaped, signal.SIGKILL)
+    assert not alive(escaped)
 
 
 async def test_a_stopped_hook_is_killed_all_the_same(runner: HookRunner, package: HookPackage) -> None:
@@ -181,41 +181,30 @@ async def test_a_stopped_hook_is_killed_all_the_same(runner: HookRunner, package
     assert not any(alive(pid) for pid in pids(package.root / "hooks"))
 
 
-async def test_a_hook_starts_only_once_the_guard_knows_of_it(
-    runner: HookRunner, package: HookPackage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups: list[int] = []
-
-    def watch(group: int) -> None:
-        groups.append(group)
-        raise TransientError(Reason.INTERNAL, "the guard was killed at this very moment")
-
-    monkeypatch.setattr(runner._running_guard(), "watch", watch)
-    with pytest.raises(TransientError, match="at this very moment"):
-        await runner.run(package.hook_run("echo > ran"))
-    assert not (package.root / "hooks/ran").exists()
-    assert [alive(group) for group in groups] == [False]
-
-
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from windlass.adapters.hooks.runner import HookRunner
+from windlass.adapters.hooks.runner import HookRunner, RunnerSettings
 from windlass.domain.packages.model import Binding, Hook
 from windlass.ports.hooks import HookRun
 
 async def main():
-    async with HookRunner(Path(sys.argv[1]), environment={"PATH": sys.argv[3]}) as runner:
+    package = Path(sys.argv[2])
+    settings = RunnerSettings(runs=Path(sys.argv[1]), packages=(package,), writable=(package,))
+    async with HookRunner(settings, environment={"PATH": sys.argv[3]}) as runner:
         hook = Hook(path="hooks/hook.sh", orders={Binding.BEFORE_HELM: 1})
         await runner.run(HookRun(
-            root=Path(sys.argv[2]), hook=hook, binding=Binding.BEFORE_HELM, context=[], values={"secret": "hush"},
+            root=package, hook=hook, binding=Binding.BEFORE_HELM, context=[], values={"secret": "hush"},
             config_values={}, kubeconfig="token: hush", namespace="prod", package_id="prod.billing"))
 
 asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("escape", ["", "setsid sh -c 'echo $$ > pid-escaped; exec sleep 1000' &"], ids=["", "escape"])
+ESCAPE = "env -i setsid sh -c 'echo $$ > pid-escaped; exec sleep 1000' &"
+
+
+@pytest.mark.parametrize("escape", ["", ESCAPE], ids=["", "escape"])
 async def test_a_killed_worker_takes_its_hooks_and_their_files_with_it(
     package: HookPackage, tmp_path: Path, escape: str
 ) -> None:
@@ -230,3 +219,39 @@ async def test_a_killed_worker_takes_its_hooks_and_their_files_with_it(
     await worker.wait()
     await eventually(lambda: not any(alive(pid) for pid in family), what="the hook's processes are gone")
     await eventually(lambda: not list(runs.iterdir()), what="the run's files are gone")
+
+
+def keepers(runner: HookRunner) -> list[int]:
+    return [one.pid for one in watch.family(runner_pid(runner)) if one.parent == runner_pid(runner)]
+
+
+def runner_pid(runner: HookRunner) -> int:
+    connection = runner._link._connection
+    assert connection is not None
+    assert isinstance(connection._runner, LocalRunner)
+    return connection._runner.pid
+
+
+@pytest.mark.parametrize("who", ["runner", "keeper"])
+async def test_a_killed_runner_or_keeper_fails_the_hook_and_leaves_nothing(
+    runner: HookRunner, package: HookPackage, tmp_path: Path, who: str
+) -> None:
+    running = asyncio.create_task(runner.run(package.hook_run(f"{ESCAPE}\n{STUBBORN}")))
+    family = await started(package, 4)
+    (keeper,) = keepers(runner)
+    os.kill(runner_pid(runner) if who == "runner" else keeper, signal.SIGKILL)
+    with pytest.raises(TransientError) as caught:
+        await running
+    assert caught.value.reason is Reason.BEFORE_HELM_HOOKS_FAILED
+    await eventually(lambda: not any(alive(pid) for pid in family), what="the hook's processes are gone")
+    await runner.run(package.hook_run("true"))
+    await eventually(lambda: len(list((tmp_path / "runs").iterdir())) == 1, what="one folder of a living runner")
+
+
+async def test_a_runner_that_was_killed_at_rest_is_started_again(runner: HookRunner, package: HookPackage) -> None:
+    first = runner_pid(runner)
+    os.kill(first, signal.SIGKILL)
+    await eventually(lambda: not alive(first), what="the runner is gone")
+    await eventually(lambda: not runner._link._connection.open, what="the worker sees it")
+    await runner.run(package.hook_run("true"))
+    assert runner_pid(runner) != first

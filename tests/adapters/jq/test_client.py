@@ -75,7 +75,7 @@ async def test_a_failing_filter_never_quotes_the_value(jq: JqClient, program: st
 
 
 async def test_a_loop_is_killed_and_others_go_on(jq: JqClient) -> None:
-    looping = asyncio.create_task(jq.run(LOOP, None, timeout=2))
+    looping = asyncio.create_task(jq.on_behalf_of("loops").run(LOOP, None, timeout=2))
     await asyncio.sleep(0)
     assert await jq.run(".a", {"a": 1}) == [1]
     assert not looping.done()

@@ -66,11 +66,31 @@ def test_no_definition(tmp_path: Path) -> None:
         ("", {}),
         ("\ufeffa: 1\n", {"a": 1}),
         ('{"a": 1}', {"a": 1}),
+        ("a: 1\na: 2\n", {"a": 2}),  # from here on as Helm, which reads this file, too; lint refuses it
+        ("a: 1\n---\nb: 2\n", {"a": 1}),
+        ("a: !!python/object/apply:os.system [x]\n", {"a": ["x"]}),
         ("day: 2024-01-01\n", {"day": "2024-01-01"}),
     ],
 )
 def test_static_values(tmp_path: Path, text: str, values: dict[str, object]) -> None:
     assert load(package(tmp_path, **{"values.yaml": text})).static_values == values
+
+
+def test_static_values_may_be_utf_16_as_for_helm(tmp_path: Path) -> None:
+    assert load(package(tmp_path, **{"values.yaml": "a: 1\n".encode("utf-16")})).static_values == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("a: 1\na: 2\n", "line 2, column 1 (byte 5): a key stands twice in one mapping ('a')"),
+        ("a: 1\n---\na: 2\n", "2 documents"),
+    ],
+)
+def test_files_that_only_we_read_are_read_strictly(tmp_path: Path, content: str, says: str) -> None:
+    message = refused(package(tmp_path, **{"openapi__settings.yaml": content}))
+    assert "openapi/settings.yaml: " in message
+    assert says in message
 
 
 def test_settings_schema_has_two_names_and_the_new_one_wins(tmp_path: Path) -> None:
@@ -88,14 +108,11 @@ def test_settings_schema_has_two_names_and_the_new_one_wins(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"a: 1\na: 2\n", "values.yaml: line 1, column 1 (byte 0): key 'a' stands twice"),
         (b"a: [1\n", "line 2"),
-        (b"a: 1\nb: \xff\n", "values.yaml: line 2 (byte 8): not UTF-8"),
-        ("a: 1\n".encode("utf-16"), "not UTF-8"),
+        (b"a: 1\nb: \xff\n", "values.yaml: line 2, column 4 (byte 8): is not UTF-8"),
+        (b"\xff\xfea\0:", "values.yaml: line 1, column 2 (byte 4): is not UTF-16"),
         (b"a: 1\nb: x\0y\n", "line 2, column 5"),
         (b"- 1\n", "holds a list, not a mapping"),
-        (b"a: 1\n---\nb: 2\n", "2 documents"),
-        (b"a: !!python/object/apply:os.system [x]\n", "line 1"),
         (b"a: .inf\n", "infinities"),
         (b"? [1, 2]\n: 3\n", "values.yaml"),
         (b"a: " + b"[" * 5000 + b"]" * 5000, "nested too deeply"),

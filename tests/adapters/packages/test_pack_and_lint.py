@@ -91,7 +91,8 @@ def test_a_good_package_has_no_problems(tmp_path: Path) -> None:
         ("package.yaml", "a: [", "package.yaml:1: "),
         ("Chart.yaml", "apiVersion: v2\nname: webapp\nversion: 1.10\n", "Chart.yaml:3: version: must be text"),
         ("Chart.yaml", "apiVersion: v2\nname: webapp\n", "Chart.yaml:0: version: must be text"),
-        ("values.yaml", "port: 80\nport: 81\n", "values.yaml:1: "),
+        ("values.yaml", "port: 80\nport: 81\n", "values.yaml:2: line 2, column 1 (byte 9): a key stands twice"),
+        ("values.yaml", "port: 80\n---\nport: 81\n", "values.yaml:1: line 1, column 1 (byte 0): 2 documents"),
         ("values.yaml", "port: eighty\n", "values.yaml:1: values.port"),
         ("values.yaml", "\n\nprot: 80\n", "values.yaml:3: values"),
         ("values.yaml", "webapp: {port: 80}\nimage: x\n", "values.yaml:2: image: ignored"),
@@ -131,9 +132,9 @@ def test_a_folder_in_a_repository_is_called_like_its_package(tmp_path: Path) -> 
     assert told(package(tmp_path / "webapp/1.0.0")) == []
 
 
-def test_json_with_tabs_has_no_line_but_is_no_trouble(tmp_path: Path) -> None:
+def test_faults_in_json_with_tabs_have_a_line(tmp_path: Path) -> None:
     problems = told(package(tmp_path, **{"values.yaml": '{\n\t"port": "x"\n}'}))
-    assert problems[0].startswith("values.yaml:0: values.port")
+    assert problems[0].startswith("values.yaml:2: values.port")
 
 
 def test_settings_that_users_must_give_are_not_missed(tmp_path: Path) -> None:

@@ -364,8 +364,7 @@ async def test_more_bytes_than_allowed(site: Site, tmp_path: Path) -> None:
         b"{not json",
         b"[" * 5000,
         b"{" * 5000,
-        b"a: !!python/object/apply:os.system [x]",
-        b"entries: {webapp: []}\n---\na: 1",
+        b"a: !e!x y",
     ],
     ids=repr,
 )
@@ -375,11 +374,33 @@ async def test_an_index_that_is_none(site: Site, store: PackageStore, text: byte
     assert (type(found), found.reason) == (PermanentError, Reason.DOWNLOAD_FAILED)
 
 
-async def test_aliases_name_and_multiply_nothing(site: Site, store: PackageStore) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a: !!python/object/apply:os.system [x]\nentries: {webapp: []}",
+        b"entries: {webapp: []}\n---\nentries: {webapp: [{version: 1.0.0, urls: [a.tgz]}]}",
+        b"entries: {webapp: !!python/object/apply:os.system [x]}",
+    ],
+    ids=["unknown tag", "second document", "unknown tag in what is read"],
+)
+async def test_an_index_is_read_as_by_helm(site: Site, store: PackageStore, text: bytes) -> None:
+    site.answers["/index.yaml"] = text
+    assert (await refused(store, site.repository())).reason is Reason.PACKAGE_NOT_FOUND
+
+
+@pytest.mark.parametrize("read", [False, True])
+async def test_aliases_name_and_multiply_nothing(site: Site, store: PackageStore, read: bool) -> None:
     bomb = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60))
-    site.answers["/index.yaml"] = f"{bomb}entries: {{webapp: [{{version: *a59, urls: *a59, digest: *a59}}]}}".encode()
+    if read:
+        bomb = "entries:\n" + "".join(f"  {line}\n" for line in bomb.splitlines())
+    else:
+        bomb += "entries:\n"
+    text = f"{bomb}  webapp: [{{version: *a59, urls: *a59, digest: *a59}}]"
+    site.answers["/index.yaml"] = text.encode()
     found = await refused(store, site.repository())
-    assert found.reason is Reason.PACKAGE_NOT_FOUND
+    says = "once aliases are expanded" if read else "an anchor that does not exist, or it is in a part that is not read"
+    assert (type(found), found.reason) == (PermanentError, Reason.DOWNLOAD_FAILED)
+    assert says in found.message
 
 
 async def test_a_byte_order_mark_is_passed_over(site: Site, store: PackageStore) -> None:
@@ -453,13 +474,13 @@ async def test_an_index_without_an_etag_is_read_once_while_it_stays_the_same(
 ) -> None:
     site.index("1.0.0")
     read: list[bytes] = []
-    parse = source_helm._parse
+    parse = source_helm.parse_helm
 
-    def counted(body: bytes) -> Any:
+    def counted(body: bytes, *limits: Any, **how: Any) -> Any:
         read.append(body)
-        return parse(body)
+        return parse(body, *limits, **how)
 
-    monkeypatch.setattr(source_helm, "_parse", counted)
+    monkeypatch.setattr(source_helm, "parse_helm", counted)
     store = PackageStore(tmp_path)
     for _ in range(3):
         await store.versions(site.repository(), "webapp")

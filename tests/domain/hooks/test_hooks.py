@@ -62,7 +62,7 @@ def test_execution_timeout_is_a_go_duration(given: Any, seconds: float) -> None:
         ("", "", "printed nothing, expected an object"),
         ("just words", "", "expected an object"),
         ("[1]", "", "printed a list"),
-        ("{", "", "neither JSON nor YAML at line 1, column 2 (byte 1)"),
+        ("{", "", "cannot be read at line 1, column 2 (byte 1): Expecting property name"),
         (v1(), "", "binds to nothing, expected at least one of onStartup, beforeHelm"),
         ("{}", "", "binds to nothing, expected at least one of onStartup"),
         ('{"configVersion": "v2", "onStartup": 1}', "configVersion", "'v2', expected 'v1'"),

@@ -13,7 +13,7 @@ from windlass.adapters.hooks.runfiles import (
     METRICS,
     VALUES_PATCH,
     OutputError,
-    RunFiles,
+    RunOutputs,
 )
 from windlass.domain.errors import cap
 from windlass.domain.hooks.metrics import MetricError, Sample, parse_samples
@@ -27,7 +27,7 @@ MAX_REASON: Final = 1024
 type _Items = list[dict[str, Any]]
 
 
-def collect_output(files: RunFiles, *, duration: float) -> HookOutput:
+def collect_output(files: RunOutputs, *, duration: float) -> HookOutput:
     """Read all output files of a run that ended well; ``duration`` is in seconds.
 
     Raises:
@@ -42,7 +42,7 @@ def collect_output(files: RunFiles, *, duration: float) -> HookOutput:
     )
 
 
-def left_by_failure(files: RunFiles) -> list[Mapping[str, Any]]:
+def left_by_failure(files: RunOutputs) -> list[Mapping[str, Any]]:
     """Return the object operations that a failed run asked for nevertheless; none if they cannot be read."""
     try:
         return despite_failure(_operations(files))
@@ -50,7 +50,7 @@ def left_by_failure(files: RunFiles) -> list[Mapping[str, Any]]:
         return []  # the run has failed already, and that is what is told
 
 
-def read_verdict(files: RunFiles) -> Verdict:
+def read_verdict(files: RunOutputs) -> Verdict:
     """Read what a module's ``enabled`` script has written.
 
     Raises:
@@ -62,7 +62,7 @@ def read_verdict(files: RunFiles) -> Verdict:
     return Verdict(enabled=result == "true", reason=cap(files.read(ENABLED_REASON).strip(), MAX_REASON))
 
 
-def _values_patch(files: RunFiles, variable: str) -> _Items:
+def _values_patch(files: RunOutputs, variable: str) -> _Items:
     """Lists of operations and single operations follow one another (reference: hooks.md section 8, Values)."""
     items: list[Any] = []
     for document in _parsed(files, variable, parse_json_stream):
@@ -76,7 +76,7 @@ def _values_patch(files: RunFiles, variable: str) -> _Items:
     return items
 
 
-def _operations(files: RunFiles) -> _Items:
+def _operations(files: RunOutputs) -> _Items:
     documents = _parsed(files, KUBERNETES_PATCH, parse_documents)
     for place, document in enumerate(documents, start=1):
         if is_list(document):
@@ -88,14 +88,14 @@ def _operations(files: RunFiles) -> _Items:
     return documents
 
 
-def _metrics(files: RunFiles) -> tuple[Sample, ...]:
+def _metrics(files: RunOutputs) -> tuple[Sample, ...]:
     try:
         return parse_samples(_parsed(files, METRICS, parse_json_stream))
     except MetricError as error:
         raise OutputError(METRICS, str(error)) from None
 
 
-def _parsed(files: RunFiles, variable: str, parse: Callable[[str], list[Any]]) -> list[Any]:
+def _parsed(files: RunOutputs, variable: str, parse: Callable[[str], list[Any]]) -> list[Any]:
     try:
         return parse(files.read(variable))
     except DocumentError as error:

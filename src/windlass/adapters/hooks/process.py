@@ -1,27 +1,18 @@
-"""One process group: started, watched, and gone when control returns."""
+"""One run in the runner: its pipes and files on this side, and how it ended."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
 import signal
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from io import FileIO
-from pathlib import Path
 from typing import Final
 
-import structlog
-
-from windlass.adapters.hooks.cancellation import to_the_end
-from windlass.adapters.hooks.gate import Command, Gate, Gates
-from windlass.adapters.hooks.guard import Guard
-from windlass.adapters.hooks.output import Sink, pump
-from windlass.adapters.hooks.pipe import Pipe
-from windlass.adapters.hooks.spawn import Spawned
-from windlass.adapters.hooks.strays import kill_strays
+from windlass.adapters.hooks.commands import Command
+from windlass.adapters.hooks.link import Link
+from windlass.adapters.hooks.output import Sink
+from windlass.adapters.hooks.runfiles import RunFiles, RunOutputs, read_outputs, unnamed_file
+from windlass.adapters.hooks.streams import pumped
+from windlass.adapters.runner.protocol import Ended as Told
+from windlass.adapters.runner.protocol import Limits, Request
 
 TIMEOUT_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL after a time-out."""
@@ -29,154 +20,86 @@ TIMEOUT_GRACE: Final = 3.0
 CANCEL_GRACE: Final = 1.0
 """Seconds between SIGTERM and SIGKILL after a cancel, and for what a hook leaves behind when it ends."""
 
-_DRAIN: Final = 0.2  # seconds for what is left in the pipes once the group is gone
-_FIRST_PAUSE: Final = 0.005  # seconds between looks at a group, doubled each time
-_LONGEST_PAUSE: Final = 0.1  # seconds; a look reads /proc
-_STUCK: Final = 5.0  # seconds after SIGKILL before the log says that the kernel holds a process
-
-_ROUNDS: Final = 100  # looks for processes that have left the group; each kills what the last one's victims began
-
 _SHELL_STATUS: Final = {126: " (cannot be executed: is its executable bit set?)", 127: " (a program was not found)"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """How a process ended; ``status`` is its exit status, or the signal's number made negative.
+    """How a run ended, and what it left in its output files."""
 
-    ``duration`` is in seconds; ``left_behind`` says that other processes that it had started had to be ended.
-    """
+    told: Told
+    outputs: RunOutputs
 
-    status: int
-    duration: float
-    timed_out: bool
-    left_behind: bool
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in any other way than by exit status 0."""
+        return bool(self.told.over or self.told.timed_out or self.told.status)
 
     def __str__(self) -> str:
-        if self.status >= 0:
-            return f"exit status {self.status}{_SHELL_STATUS.get(self.status, '')}"
-        return f"killed by {signal.Signals(-self.status).name}"
+        status = self.told.status
+        if status >= 0:
+            return f"exit status {status}{_SHELL_STATUS.get(status, '')}"
+        try:
+            return f"killed by {signal.Signals(-status).name}"
+        except ValueError:
+            return f"killed by signal {-status}"
 
 
-async def run_group(
-    command: Command, *, gates: Gates, guard: Guard, stdout: Sink, stderr: Sink, time_limit: float
+async def run_process(
+    command: Command, package: str, files: RunFiles, *, link: Link, stdout: Sink, stderr: Sink, time_limit: float
 ) -> Ended:
-    """Run ``command`` in a session of its own until it ends or ``time_limit`` seconds are over.
+    """Have ``command`` run until it ends or ``time_limit`` seconds are over.
 
-    Control returns when no process of the group is alive: after the end of the command, after a time-out, and also
-    when the caller is cancelled. Processes that have moved to another session are killed then. One that has put away
-    its environment too is out of reach, but cannot hold up the return by keeping the pipes open.
+    Control returns when no process of the run is alive, also when the caller is cancelled.
+
+    Args:
+        command: what to run.
+        package: whose it is.
+        files: what it reads and writes.
+        link: to the runner.
+        stdout: takes what it prints.
+        stderr: takes what it prints there.
+        time_limit: seconds.
 
     Raises:
-        OSError: the system cannot start another process.
-        TransientError: the guard has just been killed.
+        OSError: there is no runner, or the process has no descriptor left.
+        RunnerLostError: the runner ended meanwhile.
+        RunFailedError: the process could not be started.
+        ProtocolError: the command is too long.
     """
-    await guard.ensure()
-    with gates.taken() as gate:
-        async with _pumped(gate.given(gate.stdout), stdout), _pumped(gate.given(gate.stderr), stderr):
-            return await _supervise(gate, command, guard, time_limit)
-
-
-async def _supervise(gate: Gate, command: Command, guard: Guard, time_limit: float) -> Ended:
-    process = gate.process
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    grace = CANCEL_GRACE
-    timed_out = False
-    left_behind = False
-    try:
-        guard.watch(process.pid)
-        gate.open(command)
-        async with asyncio.timeout(time_limit):
-            await process.wait()
-    except TimeoutError:
-        grace, timed_out = TIMEOUT_GRACE, True
-    finally:
-        left_behind = await to_the_end(_end_group(process, guard, grace, str(command.home)))
-    return Ended(
-        status=process.returncode or 0,
-        duration=loop.time() - started,
-        timed_out=timed_out,
-        left_behind=left_behind and not timed_out,
+    request = Request(
+        number=link.number(),
+        package=package,
+        root=str(command.root),
+        cwd=str(command.cwd),
+        argv=command.argv,
+        env=command.env,
+        inputs=files.described,
+        outputs=tuple(files.outputs),
+        time_limit=time_limit,
+        timeout_grace=TIMEOUT_GRACE,
+        cancel_grace=CANCEL_GRACE,
     )
+    with unnamed_file() as contents, unnamed_file() as outputs:
+        await files.write(contents)
+        async with pumped(stdout) as out, pumped(stderr) as err:
+
+            def sent() -> None:
+                out.close()
+                err.close()
+
+            descriptors = (contents, outputs, out.descriptor, err.descriptor)
+            told = await link.run(request, descriptors, sent)
+        return Ended(told=told, outputs=read_outputs(files, told.outputs, outputs))
 
 
-async def _end_group(process: Spawned, guard: Guard, grace: float, home: str) -> bool:
-    """End whatever still runs in the group and wait until it is gone; say whether there was anything.
-
-    What has left the group is killed without grace: it has shown that it does not want to be told.
-    """
-    group = process.pid
-    left_behind = process.returncode is None or _alive(group)
-    if left_behind:
-        _send(group, signal.SIGTERM)
-        if not await _gone(process, grace):
-            _send(group, signal.SIGKILL)
-            while not await _gone(process, _STUCK):
-                structlog.get_logger().warning("killed process does not end, the kernel holds it", group=group)
-                _send(group, signal.SIGKILL)
-    for _ in range(_ROUNDS):
-        if not kill_strays(home, group):
-            break
-        left_behind = True
-        await asyncio.sleep(0)
-    else:
-        structlog.get_logger().warning("processes that left the hook's group multiply faster than they are killed")
-    guard.forget(group)
-    return left_behind
-
-
-async def _gone(process: Spawned, within: float) -> bool:
-    """Look until the group is gone or ``within`` seconds are over; only its leader is our child and tells us itself."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within
-    pause = _FIRST_PAUSE
-    while process.returncode is None or _alive(process.pid):
-        if loop.time() >= end:
-            return False
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
-    return True
-
-
-def _send(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, number)
-
-
-def _alive(group: int) -> bool:
-    """Say whether the group has a member that is not a zombie.
-
-    Orphans become zombies until process 1 reaps them, which in a container may be nobody: they count as gone.
-    """
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return any(_is_live_member(stat, group) for stat in Path("/proc").glob("[0-9]*/stat"))
-
-
-def _is_live_member(stat: Path, group: int) -> bool:
-    try:
-        text = stat.read_text(errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return False  # ended while we looked
-    state, _, member_of, *_ = text.rpartition(")")[2].split()  # proc(5): after the name in brackets
-    return member_of == str(group) and state not in "ZX"
-
-
-@asynccontextmanager
-async def _pumped(read_end: FileIO, sink: Sink) -> AsyncGenerator[None]:
-    """Give what a process writes into a pipe to ``sink``; close the pipe at the end."""
-    with read_end:
-        pumping = asyncio.create_task(pump(Pipe(read_end), sink))
-        try:
-            yield
-        finally:
-            await to_the_end(_drain(pumping))
-
-
-async def _drain(pumping: asyncio.Task[None]) -> None:
-    # Somebody who left the group may hold the pipe open for ever: what has been written by now is all we read.
-    await asyncio.wait([pumping], timeout=_DRAIN)
-    pumping.cancel()
-    await asyncio.wait([pumping])
+def exceeded(limit: str, limits: Limits) -> tuple[str, str]:
+    """Say that a run went beyond a limit, and which setting holds it."""
+    texts = {
+        "memory": (f"used more than {limits.memory >> 20} MiB of memory", "WINDLASS_HOOK_MEMORY"),
+        "disk": (f"wrote more than {limits.disk >> 20} MiB to its folder", "WINDLASS_HOOK_DISK"),
+        "files": (f"made more than {limits.files} files in its folder", "WINDLASS_HOOK_FILES"),
+        "processes": (f"had {limits.processes} processes and threads", "WINDLASS_HOOK_PROCESSES"),
+    }
+    problem, setting = texts[limit]
+    return f"{problem} and was ended", f"let it use less, or raise {setting}; it is tried again"

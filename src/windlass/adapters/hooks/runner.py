@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NoReturn, Self
@@ -15,14 +15,15 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from windlass.adapters.hooks.cancellation import to_the_end
-from windlass.adapters.hooks.commands import discovery_command, run_command
-from windlass.adapters.hooks.gate import Gates
-from windlass.adapters.hooks.guard import Guard
-from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines
+from windlass.adapters.hooks.commands import Command, discovery_command, run_command
+from windlass.adapters.hooks.launch import LocalRunner, RemoteRunner
+from windlass.adapters.hooks.link import Link, RunFailedError, Runner, RunnerLostError
+from windlass.adapters.hooks.output import MAX_LOGGED, Budget, Capture, Lines, Sink
 from windlass.adapters.hooks.outputs import collect_output, left_by_failure, read_verdict
-from windlass.adapters.hooks.process import run_group
-from windlass.adapters.hooks.runfiles import OutputError, create_enabled_files, create_run_files
-from windlass.adapters.hooks.scratch import claimed_folder, remove_folder
+from windlass.adapters.hooks.process import Ended, exceeded, run_process
+from windlass.adapters.hooks.runfiles import OutputError, RunFiles, enabled_files, run_files
+from windlass.adapters.hooks.turns import Turns
+from windlass.adapters.runner.protocol import Config, Limits, ProtocolError
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.hooks.configuration import failure_reason, parse_config
 from windlass.domain.packages.model import ENABLED_SCRIPT, Hook
@@ -41,41 +42,75 @@ _MAX_QUOTED: Final = 4 * 1024  # bytes of a hook's last lines in an error text, 
 _TOKEN: Final = re.compile(r"^\s*token:\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 
 
-class HookRunner:
-    """Runs hooks as processes of this machine, each in its own session, folder and environment.
+@dataclass(frozen=True, kw_only=True)
+class RunnerSettings:
+    """How hooks are run.
 
-    Entered once by the composition root. What a hook prints is logged as it comes, so a hook must not print secrets;
-    Windlass itself logs no values. Hooks run as the worker's user: a hook that writes outside its folders is held back
-    by that user's rights only.
-
-    Args:
-        folder: where run files live; made for the owner only, swept of what dead workers left.
-        environment: the worker's environment, of which hooks see PATH, LANG and TZ.
+    Attributes:
+        runs: folder for the files of runs, for a runner of our own.
+        packages: folders that hold packages; nothing else is run.
+        readable: further files and folders that hooks may read and execute, beside the system's.
+        writable: folders that hooks may write to, beside their own.
+        limits: of each run.
+        socket: where a runner in a container of its own listens; None starts one beside the worker.
         concurrency: hook processes at a time; the others wait their turn, outside their time limit.
+        per_package: the same of one package, so that one whose hooks hang leaves room for the others.
     """
 
-    def __init__(self, folder: Path, *, environment: Mapping[str, str], concurrency: int = 16) -> None:
-        self._root = folder
+    runs: Path
+    packages: tuple[Path, ...]
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    socket: Path | None = None
+    concurrency: int = 16
+    per_package: int = 4
+
+    @property
+    def config(self) -> Config:
+        """What a runner is started with."""
+        return Config(
+            runs=str(self.runs),
+            packages=tuple(map(str, self.packages)),
+            readable=tuple(map(str, self.readable)),
+            writable=tuple(map(str, self.writable)),
+            limits=self.limits,
+        )
+
+
+class HookRunner:
+    """Runs hooks in a process that is not the worker, each in its own session, folder and environment.
+
+    Entered once by the composition root. What a hook prints is logged as it comes, so a hook must not print secrets;
+    Windlass itself logs no values.
+
+    Args:
+        settings: how hooks are run.
+        environment: the worker's environment, of which hooks see PATH, LANG and TZ.
+    """
+
+    def __init__(self, settings: RunnerSettings, *, environment: Mapping[str, str]) -> None:
+        self._settings = settings
         self._environment = environment
-        self._turns = asyncio.Semaphore(concurrency)
-        self._numbers = itertools.count(1)
-        self._resources = AsyncExitStack()
-        self._folder = folder
-        self._guard: Guard | None = None
-        self._gates = Gates()
+        self._turns = Turns(settings.concurrency, settings.per_package)
+        self._link = Link(self._started)
 
     async def __aenter__(self) -> Self:
-        async with AsyncExitStack() as stack:
-            self._folder = stack.enter_context(claimed_folder(self._root))
-            self._guard = await stack.enter_async_context(Guard(self._folder))
-            stack.push_async_callback(self._gates.close)
-            self._resources = stack.pop_all()
+        if self._settings.socket is None:  # one of its own container may come later than we
+            try:
+                await self._link.connect()
+            except (OSError, RunnerLostError, TimeoutError) as error:
+                raise TransientError(
+                    Reason.INTERNAL,
+                    f"the process that runs hooks cannot be started: {error or 'it ended at once'}",
+                    hint="its own words stand before this on stderr; it is tried again",
+                ) from error
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._resources.aclose()
+        await to_the_end(self._link.close())
 
     async def discover(self, root: Path, files: Sequence[str]) -> tuple[Hook, ...]:
         """Ask each file for its bindings; see `ports.Hooks`."""
@@ -89,42 +124,28 @@ class HookRunner:
         stderr = Lines(_line_logger(log, "stderr"), budget, hidden)
         what = f"{run.hook.path} ({run.binding.value})"
         reason = failure_reason(run.binding)
-        with _system_errors(reason, what):
-            async with self._turns, self._run_folder() as folder:
-                files = await create_run_files(folder, run)
-                identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
-                command = run_command(
-                    run.root,
-                    run.hook.path,
-                    home=files.home,
-                    worker=self._environment,
-                    variables={**files.variables, **identity},
-                )
-                ended = await run_group(
-                    command,
-                    gates=self._gates,
-                    guard=self._running_guard(),
-                    stdout=stdout,
-                    stderr=stderr,
-                    time_limit=run.hook.timeout,
-                )
-                if budget.exceeded:
-                    log.warning("hook output cut", logged_bytes=MAX_LOGGED)
-                if ended.left_behind:
-                    log.warning("hook ended before processes it had started; they were ended")
-                if ended.timed_out or ended.status:
-                    how = f"timed out after {run.hook.timeout:g} s and was ended" if ended.timed_out else str(ended)
-                    raise HookFailedError(
-                        reason,
-                        f"{what}: {how}{_quoted(stderr.tail or stdout.tail)}",
-                        hint="correct the hook or what it depends on; it is tried again",
-                        operations=await asyncio.to_thread(left_by_failure, files),
-                    )
-                try:
-                    return await asyncio.to_thread(collect_output, files, duration=ended.duration)
-                except OutputError as error:
-                    hint = "nothing of what it wrote was applied"
-                    raise TransientError(reason, f"{what}: {error}", hint=hint) from None
+        identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
+        command = run_command(run.root, run.hook.path, worker=self._environment, variables=identity)
+        async with self._running(reason, what, run.package_id):
+            ended = await self._run(command, run.package_id, run_files(run), stdout, stderr, run.hook.timeout)
+        _warn(log, budget, ended)
+        if ended.failed:
+            how = f"timed out after {run.hook.timeout:g} s and was ended" if ended.told.timed_out else str(ended)
+            hint = "correct the hook or what it depends on; it is tried again"
+            if ended.told.over:
+                reason = Reason.HOOK_LIMIT_EXCEEDED
+                how, hint = exceeded(ended.told.over, self._settings.limits)
+            raise HookFailedError(
+                reason,
+                f"{what}: {how}{_quoted(stderr.tail or stdout.tail)}",
+                hint=hint,
+                operations=await asyncio.to_thread(left_by_failure, ended.outputs),
+            )
+        try:
+            return await asyncio.to_thread(collect_output, ended.outputs, duration=ended.told.duration)
+        except OutputError as error:
+            hint = "nothing of what it wrote was applied"
+            raise TransientError(reason, f"{what}: {error}", hint=hint) from None
 
     async def ask(self, run: EnabledRun) -> Verdict:
         """Ask a module's script whether it is enabled; see `ports.EnabledScripts`."""
@@ -133,56 +154,41 @@ class HookRunner:
         stdout = Lines(_line_logger(log, "stdout"), budget)
         stderr = Lines(_line_logger(log, "stderr"), budget)
         reason = Reason.ENABLED_SCRIPT_ERROR
-        with _system_errors(reason, ENABLED_SCRIPT):
-            async with self._turns, self._run_folder() as folder:
-                files = await create_enabled_files(folder, run)
-                identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
-                variables = {**files.variables, **identity}
-                command = run_command(
-                    run.root, ENABLED_SCRIPT, home=files.home, worker=self._environment, variables=variables
-                )
-                ended = await run_group(
-                    command,
-                    gates=self._gates,
-                    guard=self._running_guard(),
-                    stdout=stdout,
-                    stderr=stderr,
-                    time_limit=ENABLED_TIMEOUT,
-                )
-                if ended.timed_out or ended.status:
-                    how = f"no answer within {ENABLED_TIMEOUT:g} s" if ended.timed_out else str(ended)
-                    quoted = _quoted(stderr.tail or stdout.tail)
-                    hint = "correct the script; it is asked again"
-                    raise TransientError(reason, f"{ENABLED_SCRIPT}: {how}{quoted}", hint=hint)
-                try:
-                    return await asyncio.to_thread(read_verdict, files)
-                except OutputError as error:
-                    hint = "write true or false, and nothing else"
-                    raise TransientError(reason, f"{ENABLED_SCRIPT}: {error}", hint=hint) from None
+        identity = {"WINDLASS_PACKAGE": run.package_id, "WINDLASS_NAMESPACE": run.namespace}
+        command = run_command(run.root, ENABLED_SCRIPT, worker=self._environment, variables=identity)
+        async with self._running(reason, ENABLED_SCRIPT, run.package_id):
+            ended = await self._run(command, run.package_id, enabled_files(run), stdout, stderr, ENABLED_TIMEOUT)
+        _warn(log, budget, ended)
+        if ended.failed:
+            how = f"no answer within {ENABLED_TIMEOUT:g} s" if ended.told.timed_out else str(ended)
+            hint = "correct the script; it is asked again"
+            if ended.told.over:
+                reason = Reason.HOOK_LIMIT_EXCEEDED
+                how, hint = exceeded(ended.told.over, self._settings.limits)
+            raise TransientError(reason, f"{ENABLED_SCRIPT}: {how}{_quoted(stderr.tail or stdout.tail)}", hint=hint)
+        try:
+            return await asyncio.to_thread(read_verdict, ended.outputs)
+        except OutputError as error:
+            hint = "write true or false, and nothing else"
+            raise TransientError(reason, f"{ENABLED_SCRIPT}: {error}", hint=hint) from None
 
     async def _discover(self, root: Path, path: str) -> Hook:
         stdout = Capture(MAX_CONFIG)
         stderr = Lines(_line_logger(structlog.get_logger().bind(hook=path), "stderr"), Budget())
         what = f"{path} --config"
-        with _system_errors(Reason.INIT_HOOKS_FAILED, what):
-            async with self._turns, self._run_folder() as folder:
-                await to_the_end(asyncio.to_thread(folder.mkdir, 0o700))
-                command = discovery_command(root, path, home=folder, worker=self._environment)
-                ended = await run_group(
-                    command,
-                    gates=self._gates,
-                    guard=self._running_guard(),
-                    stdout=stdout,
-                    stderr=stderr,
-                    time_limit=DISCOVERY_TIMEOUT,
-                )
-        if ended.timed_out:
+        command = discovery_command(root, path, worker=self._environment)
+        async with self._running(Reason.INIT_HOOKS_FAILED, what, str(root)):
+            ended = await self._run(command, str(root), RunFiles(), stdout, stderr, DISCOVERY_TIMEOUT)
+        if ended.told.timed_out:
             raise TransientError(
                 Reason.INIT_HOOKS_FAILED,
                 f"{what}: no answer within {DISCOVERY_TIMEOUT:g} s",
                 hint="a hook must answer --config before it does anything else",
             )
-        if ended.status:
+        if ended.told.over:
+            how, hint = exceeded(ended.told.over, self._settings.limits)
+            raise TransientError(Reason.HOOK_LIMIT_EXCEEDED, f"{what}: {how}{_quoted(stderr.tail)}", hint=hint)
+        if ended.told.status:
             _refuse(f"{what}: {ended}{_quoted(stderr.tail)}", "call it with --config to see for yourself")
         if stdout.overflowed:
             _refuse(f"{what}: printed more than {MAX_CONFIG} bytes", "print the configuration only")
@@ -192,18 +198,44 @@ class HookRunner:
             _refuse(f"{what}: not UTF-8 at byte {error.start}", "print JSON or YAML in UTF-8")
         return parse_config(path, text)
 
-    @asynccontextmanager
-    async def _run_folder(self) -> AsyncGenerator[Path]:
-        folder = self._folder / f"run-{next(self._numbers)}"
-        try:
-            yield folder
-        finally:
-            await to_the_end(asyncio.to_thread(remove_folder, folder))
+    async def _run(
+        self, command: Command, package: str, files: RunFiles, stdout: Sink, stderr: Sink, time_limit: float
+    ) -> Ended:
+        return await run_process(
+            command, package, files, link=self._link, stdout=stdout, stderr=stderr, time_limit=time_limit
+        )
 
-    def _running_guard(self) -> Guard:
-        if self._guard is None:
-            raise RuntimeError("HookRunner is used outside its async context")
-        return self._guard
+    @asynccontextmanager
+    async def _running(self, reason: Reason, what: str, package: str) -> AsyncGenerator[None]:
+        """Wait for a turn; what goes wrong around a run is nobody's decision: it passes."""
+        hint = "see that the disk has room, that processes may be started, and that the package is in place"
+        try:
+            async with self._turns.taken(package):
+                yield
+        except RunnerLostError:
+            raise TransientError(
+                reason, f"{what}: the process that runs hooks was ended", hint="it is started again with the next try"
+            ) from None
+        except (RunFailedError, ProtocolError) as error:
+            raise TransientError(reason, f"{what}: cannot be run: {error}", hint=hint) from None
+        except OSError as error:
+            raise TransientError(
+                reason, f"{what}: cannot be run: {error.strerror or error or type(error).__name__}", hint=hint
+            ) from error
+
+    async def _started(self) -> Runner:
+        if self._settings.socket is not None:
+            return RemoteRunner(self._settings.socket)
+        for folder in self._settings.packages:
+            folder.mkdir(parents=True, exist_ok=True)
+        return LocalRunner(self._settings.config)
+
+
+def _warn(log: FilteringBoundLogger, budget: Budget, ended: Ended) -> None:
+    if budget.exceeded:
+        log.warning("hook output cut", logged_bytes=MAX_LOGGED)
+    if ended.told.left_behind:
+        log.warning("hook ended before processes it had started; they were ended")
 
 
 def _line_logger(log: FilteringBoundLogger, stream: str) -> Callable[[str], None]:
@@ -213,19 +245,6 @@ def _line_logger(log: FilteringBoundLogger, stream: str) -> Callable[[str], None
 def _tokens(kubeconfig: str) -> tuple[str, ...]:
     """The one secret that Windlass itself hands to a hook; `set -x` or `cat $KUBECONFIG` would print it."""
     return tuple(_TOKEN.findall(kubeconfig))
-
-
-@contextmanager
-def _system_errors(reason: Reason, what: str) -> Generator[None]:
-    """A full disk, too many processes or a folder that has gone are nobody's decision: they pass."""
-    try:
-        yield
-    except OSError as error:
-        raise TransientError(
-            reason,
-            f"{what}: cannot be run: {error.strerror or error}",
-            hint="see that the worker's disk has room, that it may start processes, and that the package is in place",
-        ) from error
 
 
 def _refuse(message: str, hint: str) -> NoReturn:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
+from windlass.adapters.jq.turns import Turns
 from windlass.adapters.processes.warm import ChildDiedError, WarmChildren
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.text.documents import ANSWER, DocumentError, parse_json
-from windlass.ports.jq import FILTER_SECONDS
+from windlass.ports.jq import FILTER_SECONDS, Jq
 
 _MODULE: Final = "windlass.adapters.jq.child"
 
@@ -30,11 +32,15 @@ _QUOTABLE: Final = re.compile(
 class JqClient:
     """Runs filters in at most ``size`` children; a filter that loops occupies one for its time limit only.
 
+    Packages take turns and have a budget each (`windlass.adapters.jq.turns`); what is asked of the client itself, and
+    not `on_behalf_of` a package, is on one account together.
+
     Enter it on the event loop that uses it. A child takes 60 ms to start and holds about 12 MB.
     """
 
     def __init__(self, *, size: int = 2) -> None:
         # A time zone database and locale are all that jq would look up in an environment: it gets none.
+        self._turns = Turns(size)
         self._children = WarmChildren(_MODULE, size=size, environment={}, reply_limit=MAX_RESULT)
 
     async def __aenter__(self) -> Self:
@@ -51,18 +57,36 @@ class JqClient:
         """Process ids of the children that run a filter now."""
         return self._children.busy
 
+    def on_behalf_of(self, package: str) -> Jq:
+        """Return the filters of one package; see `ports.SharedJq`."""
+        return _Filters(self.ask, package)
+
     async def check(self, program: str) -> None:
         """Compile a filter; see `ports.Jq`."""
-        await self._ask(program, "", CHECK_SECONDS)
+        await self.ask("", program, "", CHECK_SECONDS)
 
     async def run(self, program: str, value: Any, *, timeout: float = FILTER_SECONDS) -> list[Any]:  # noqa: ASYNC109 - see the port
         """Run a filter; see `ports.Jq`."""
-        return await self._ask(program, json.dumps(value), timeout)
+        return await self.ask("", program, json.dumps(value), timeout)
 
-    async def _ask(self, program: str, value: str, seconds: float) -> list[Any]:
+    async def ask(self, package: str, program: str, value: str, seconds: float) -> list[Any]:
+        """Run a filter on a value, JSON text, or only compile it when that is empty.
+
+        Args:
+            package: who pays.
+            program: the filter.
+            value: what ``.`` is.
+            seconds: that it may take.
+
+        Raises:
+            PermanentError: as `ports.Jq.run`.
+            TransientError: as `ports.Jq.run`.
+        """
         request = f"{json.dumps(program)}\n{value}\n".encode()
         try:
-            reply = parse_json(await self._children.ask(request, seconds=seconds), ANSWER)
+            async with self._turns.taken(package):
+                answer = await self._children.ask(request, seconds=seconds)
+            reply = parse_json(answer, ANSWER)
         except TimeoutError:
             raise TransientError(
                 Reason.FILTER_FAILED,
@@ -87,6 +111,20 @@ class JqClient:
         if "excess" in reply:
             _refuse(program, reply["excess"], "collect results in an array, or let the filter give fewer")
         return reply["results"]
+
+
+class _Filters:
+    """`ports.Jq` on the account of one package."""
+
+    def __init__(self, ask: Callable[[str, str, str, float], Awaitable[list[Any]]], package: str) -> None:
+        self._ask = ask
+        self._package = package
+
+    async def check(self, program: str) -> None:
+        await self._ask(self._package, program, "", CHECK_SECONDS)
+
+    async def run(self, program: str, value: Any, *, timeout: float = FILTER_SECONDS) -> list[Any]:  # noqa: ASYNC109 - see the port
+        return await self._ask(self._package, program, json.dumps(value), timeout)
 
 
 def _refuse(program: str, problem: str, hint: str) -> NoReturn:

@@ -21,7 +21,7 @@ from windlass.domain.hooks.patch_operations import (
 from windlass.domain.text.documents import is_object
 from windlass.domain.text.doubles import unrounded
 from windlass.ports.hooks import ObjectPatcher
-from windlass.ports.jq import Jq
+from windlass.ports.jq import Jq, SharedJq
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 DELETE_TIMEOUT: Final = 20.0
@@ -34,12 +34,12 @@ _REPLACE_ATTEMPTS: Final = 5  # lost races against other writers of one object
 class KubeHookPatchers:
     """`ports.HookPatchers`."""
 
-    def __init__(self, jq: Jq) -> None:
+    def __init__(self, jq: SharedJq) -> None:
         self._jq = jq
 
-    def over(self, kube: Kube) -> ObjectPatcher:
+    def over(self, kube: Kube, package: str) -> ObjectPatcher:
         """Return a patcher over the client of a hook's identity; see `ports.HookPatchers`."""
-        return KubePatcher(kube, self._jq)
+        return KubePatcher(kube, self._jq.on_behalf_of(package))
 
 
 class KubePatcher:

@@ -14,6 +14,20 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_PR_SET_DUMPABLE = 4
+
+
+def forbid_dumps() -> None:
+    """Keep other processes of this user from this one's environment and memory (``/proc``, ptrace), and from cores.
+
+    It holds until another program is executed.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) failed")
 
 
 def die_with_parent(parent: int) -> None:

@@ -101,7 +101,7 @@ def _hook_problems(root: Path) -> list[Problem]:
 
     from windlass import logs
     from windlass.activities.hooks.discovery import check_filters
-    from windlass.adapters.hooks.runner import HookRunner
+    from windlass.adapters.hooks.runner import HookRunner, RunnerSettings
     from windlass.adapters.jq.client import JqClient
     from windlass.adapters.packages.format.lint import Problem
     from windlass.adapters.packages.format.loader import hook_files
@@ -116,7 +116,8 @@ def _hook_problems(root: Path) -> list[Problem]:
     async def ask() -> list[Problem]:
         problems: list[Problem] = []
         with tempfile.TemporaryDirectory(prefix="windlass-lint-") as folder:
-            async with HookRunner(Path(folder) / "hooks", environment=os.environ) as runner, JqClient() as jq:
+            settings = RunnerSettings(runs=Path(folder) / "hooks", packages=(folder_of_package,))
+            async with HookRunner(settings, environment=os.environ) as runner, JqClient() as jq:
                 for file in files:
                     try:
                         await check_filters(jq, await runner.discover(folder_of_package, [file]))

@@ -259,7 +259,7 @@ class _Reader:
         try:
             return parse_document(value)
         except DocumentError as error:
-            self._refuse(key, f"neither JSON nor YAML at {error.position}")
+            self._refuse(key, f"cannot be read as JSON or YAML at {error.position}: {error.problem}")
 
     def _text(self, key: str, *, required: bool = False) -> str:
         value = self._document.get(key)

@@ -121,6 +121,7 @@ def decode_text(text: str | bytes, limits: Limits) -> str:
         try:
             text = text.decode(encoding)
         except UnicodeDecodeError as error:
-            line = text.count(b"\n", 0, error.start) + 1
-            raise DocumentError(f"is not {encoding.upper()}", line=line, byte=error.start) from None
+            read = text[: error.start].decode(encoding, errors="ignore")
+            line, column = read.count("\n") + 1, len(read) - (read.rfind("\n") + 1) + 1
+            raise DocumentError(f"is not {encoding.upper()}", line=line, column=column, byte=error.start) from None
     return text.removeprefix("\ufeff")

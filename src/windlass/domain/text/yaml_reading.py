@@ -188,11 +188,6 @@ class _Reader:
         frame = self.frames[-1]
         return frame if frame.key is None and not frame.merging and type(frame.container) is dict else None
 
-    def _value(self, tag: str | None, text: str, *, plain: bool) -> Scalar:
-        if plain:
-            return self.resolver(text)
-        return text if tag is None or tag == "!" else resolve_tagged(tag, text, self.resolver)
-
     def _open(self, container: _Container, event: Any) -> None:
         self.budget.spend(1, 0)
         if len(self.frames) >= self.budget.limits.depth:
@@ -221,7 +216,8 @@ class _Reader:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
-            raise self._error("an alias names an anchor that does not exist", event)
+            where = ", or it is in a part that is not read" if self.wanted else ""
+            raise self._error(f"an alias names an anchor that does not exist{where}", event)
         anchor = self.anchors[event.anchor]
         if anchor is None:
             raise self._error("an anchor contains itself", event)

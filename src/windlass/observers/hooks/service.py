@@ -23,7 +23,7 @@ from windlass.domain.target import Placement
 from windlass.observers.border import Border
 from windlass.observers.hooks.watch import OpenWatch
 from windlass.observers.shard import Shard
-from windlass.ports.jq import Jq
+from windlass.ports.jq import SharedJq
 from windlass.ports.records import Records
 from windlass.ports.targets import Role, Targets
 from windlass.ports.watches import BeginAhead
@@ -108,7 +108,7 @@ class HookWatchService:
         border: keeps what fails for one package from the others.
     """
 
-    def __init__(self, *, targets: Targets, jq: Jq, records: Records, bell: Bell, border: Border) -> None:
+    def __init__(self, *, targets: Targets, jq: SharedJq, records: Records, bell: Bell, border: Border) -> None:
         self._border = border
         self._targets = targets
         self._jq = jq
@@ -243,7 +243,7 @@ class HookWatchService:
                 key,
                 watched,
                 kube=kube,
-                jq=self._jq,
+                jq=self._jq.on_behalf_of(key.package_id),
                 ring=self._bell.ring,
                 namespace=placement.target.namespace,
                 border=self._border,

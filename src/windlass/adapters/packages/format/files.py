@@ -55,7 +55,7 @@ def read_yaml(root: Path, name: str, parse: Callable[[bytes], Any] = parse_docum
         return parse(path.read_bytes())
     except DocumentError as error:
         key = f" ({error.key!r})" if error.key else ""
-        raise FileError(name, f"{error.message}{key}", "mend it at that place", line=error.line) from None
+        raise FileError(name, f"{error.message}{key}", "correct the file at that place", line=error.line) from None
 
 
 def read_mapping(root: Path, name: str, parse: Callable[[bytes], Any] = parse_document) -> Values | None:

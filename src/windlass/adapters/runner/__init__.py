@@ -1,0 +1,1 @@
+"""The runner: a process of its own that runs hooks. It imports the standard library only."""
