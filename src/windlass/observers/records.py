@@ -56,10 +56,14 @@ class RecordSweep:
             yield
         finally:
             self._shards.discard(shard)
-            if not self._shards and (task := self._task) is not None:
-                self._task = None
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            if not self._shards:
+                await self._end()
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
