@@ -211,18 +211,18 @@ async def test_nothing_is_put_back_in_maintenance_or_while_paused(installation: 
     installation.start()
     await installation.application("one", "greeter", "1.0.0", maintenance="NoResourceReconciliation")
     await installation.application("two", "greeter", "1.0.0")
-    await installation.application("off", "greeter", "1.0.0", drift={"mode": "off"})
-    for name in ("one", "two", "off"):
+    await installation.application("left", "greeter", "1.0.0", drift={"mode": "off"})
+    for name in ("one", "two", "left"):
         await installation.ready(name)
     await installation.lifecycles.pause(installation.key("two"), installation.order())
-    for name in ("one", "two", "off"):
+    for name in ("one", "two", "left"):
         await installation.kube.delete(config_map(installation, name))
     obj = await in_sync(installation, "one", "DriftDetected")
     assert "maintenance" in condition(obj, "InSync")["message"]
     assert paths(obj) == ["ConfigMap  absent"]
     obj = await in_sync(installation, "two", "DriftDetected")
     assert "paused" in condition(obj, "InSync")["message"]
-    for name in ("one", "two", "off"):
+    for name in ("one", "two", "left"):
         assert await installation.kube.get(config_map(installation, name)) is None
 
     await installation.lifecycles.resume(installation.key("two"), installation.order())
@@ -232,4 +232,4 @@ async def test_nothing_is_put_back_in_maintenance_or_while_paused(installation: 
         return bool(await shown(installation, "one")) and bool(await shown(installation, "two"))
 
     await eventually(back, what="both are back")
-    assert await installation.kube.get(config_map(installation, "off")) is None
+    assert await installation.kube.get(config_map(installation, "left")) is None

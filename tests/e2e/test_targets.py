@@ -47,11 +47,13 @@ async def installation(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -
 
 
 async def failed(installation: Installation, name: str) -> Object:
-    """Wait until the package has failed; return its condition `Installed`."""
+    """Wait until the package has failed; return its failure."""
     obj = await installation.status(name, lambda status: status.get("failure"))
-    found = condition(obj, "Installed")
-    assert found["status"] == "False"
-    return found
+    failure: Object = obj["status"]["failure"]
+    told = condition(obj, "Ready")
+    assert (told["status"], told["reason"]) == ("False", failure["reason"])
+    assert failure["message"].startswith(told["message"].partition(" …")[0][:100])
+    return failure
 
 
 async def test_an_application_acts_as_the_default_account_and_its_release_is_named_after_it(
@@ -96,7 +98,7 @@ async def test_what_the_account_may_not_do_is_refused_and_nothing_is_left_behind
     account = f"service account {APPLICATION_ACCOUNT} in {installation.namespace}"
     what = what.format(namespace=installation.namespace, name=package)
     assert f"{account} may not {verb} {what}" in told["message"]
-    assert "spec.target.serviceAccountName" in told["message"]
+    assert "spec.target.serviceAccountName" in told["hint"]
     name = f"{installation.namespace}-{package}"
     assert await installation.kube.get(ObjectRef(api_version=RBAC, kind="ClusterRole", name=name)) is None
     assert (
@@ -124,7 +126,7 @@ async def test_a_release_of_another_application_is_left_alone(installation: Inst
     await installation.application("rival", "greeter", "1.0.0", releaseName="shared")
     told = await failed(installation, "rival")
     assert told["reason"] == "ReleaseConflict"
-    assert "spec.releaseName" in told["message"]
+    assert "spec.releaseName" in told["hint"]
     await installation.delete("rival")
     await installation.gone("rival")
     assert await installation.get("ConfigMap", "shared") is not None
@@ -132,8 +134,9 @@ async def test_a_release_of_another_application_is_left_alone(installation: Inst
 
 async def test_an_account_that_is_missing_is_named(installation: Installation) -> None:
     await installation.application("lost", "greeter", "1.0.0", target={"serviceAccountName": "nobody"})
-    obj = await installation.status("lost", lambda status: "nobody" in str(status.get("conditions")))
-    assert condition(obj, "Installed")["reason"] == "IdentityMissing"
+    told = await failed(installation, "lost")
+    assert told["reason"] == "IdentityMissing"
+    assert "service account nobody" in told["message"]
     account: Object = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

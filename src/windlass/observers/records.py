@@ -57,9 +57,13 @@ class RecordSweep:
         finally:
             self._shards.discard(shard)
             if not self._shards:
-                task, self._task = self._task, None
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await self._end()
+
+    async def _end(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:
