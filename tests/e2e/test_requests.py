@@ -26,6 +26,7 @@ async def installation(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -
     """One running installation for all tests here; each has an Application of its own."""
     async with running(stack, tmp_path_factory.mktemp("requests"), WINDLASS_KEEP_REQUESTS_HOURS="1") as made:
         write_greeter(packages(made), "1.0.0", "1.1.0")
+        await rights.policies_settled(made.kube)
         yield made
 
 

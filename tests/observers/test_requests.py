@@ -147,7 +147,7 @@ async def test_requests_about_one_package_go_in_the_order_of_their_creation() ->
 @pytest.mark.parametrize(
     ("days", "said"),
     [
-        (6, "it was created before the policy windlass-actions was in effect"),
+        (6, "it was created before the policy windlass-actions acted"),
         (4, "it was created before this Application web in namespace prod: it was about another one"),
     ],
 )
