@@ -91,7 +91,7 @@ class PackageLifecycleWorkflow:
                 observed=lambda: self._observed,
                 read=lambda: self._state,
                 take_over=self._replaced,
-                show=lambda: self._write(self._running or self._decide()),
+                show=self._write,
                 answer=self._answer,
             )
         )
@@ -467,12 +467,12 @@ class PackageLifecycleWorkflow:
         extra = {"step": label, "reason": details.reason.value, "attempt": moves.attempt(self._state)}
         workflow.logger.warning("step failed", extra=extra)
 
-    async def _write(self, step: Next) -> bool:
+    async def _write(self, step: Next | None = None) -> bool:
         """Write status unless it is written; return whether it is now."""
         async with self._writing:  # two writes at a time could arrive in the wrong order
             sent = self._state.notes
             self._hooks.news = False
-            after = await self._recorder.write(self._state, step)
+            after = await self._recorder.write(self._state, step or self._running or self._decide())
             # Orders may have come in during the write: only the writer's own fields are taken over.
             notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
             self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)

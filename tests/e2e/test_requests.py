@@ -11,13 +11,13 @@ import yaml
 
 from support import rights
 from support.command import done, user_name, windlass
-from support.installation import Installation, write_greeter
+from support.installation import CONFIG_MAP, GREETING, Installation, write_greeter, write_package
 from support.rights import plain, request
 from support.running import packages, running
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.devstack.stack import Stack
-from windlass.domain.ids import API_VERSION
+from windlass.domain.ids import API_VERSION, Kind
 from windlass.ports.kube import Object, ObjectRef
 
 
@@ -26,6 +26,7 @@ async def installation(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -
     """One running installation for all tests here; each has an Application of its own."""
     async with running(stack, tmp_path_factory.mktemp("requests"), WINDLASS_KEEP_REQUESTS_HOURS="1") as made:
         write_greeter(packages(made), "1.0.0", "1.1.0")
+        await rights.policies_settled(made.kube)
         yield made
 
 
@@ -227,3 +228,21 @@ async def test_a_request_waits_for_who_carries_it_out(installation: Installation
     finally:
         installation.start()
     assert (await answered(installation.kube, made))["phase"] == "Accepted"
+
+
+async def test_requests_about_modules_lie_in_windlass_modules(installation: Installation) -> None:
+    name = f"{installation.name}-mod"
+    write_package(
+        packages(installation),
+        name,
+        "1.0.0",
+        templates={"config.yaml": CONFIG_MAP},
+        settings=GREETING,
+        kind=Kind.MODULE,
+    )
+    await installation.module(name, "1.0.0")
+    await installation.ready(f"module/{name}")
+    ran = await done(installation, "pause", f"module/{name}", "-r", "audit")
+    assert ran.out.startswith(f"module/{name}: no further step is begun")
+    found = await installation.kube.list(API_VERSION, "ActionRequest", namespace=rights.MODULES)
+    assert [one["spec"]["action"] for one in found.items if one["spec"]["target"]["name"] == name] == ["pause"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from faults.servers import killed
 
 from support.installation import installed, write_greeter
-from support.rights import request
+from support.rights import policies_settled, request
 from support.waiting import eventually
 from windlass.contracts.actions import ActionRequest, order_of, parse_request
 from windlass.devstack.stack import Stack
@@ -29,6 +29,7 @@ async def test_what_was_cut_off_with_the_database_is_unknown(own_stack: Stack, t
             # A watcher that passes the request on and dies before it can write the answer down.
             watcher.kill()
             watcher.wait()
+            await policies_settled(installation.kube)
             made = parse_request(
                 await installation.kube.create(request("pause", "web", installation.namespace, who="system:admin"))
             )
@@ -57,7 +58,7 @@ async def test_what_was_cut_off_with_the_database_is_unknown(own_stack: Stack, t
             found = await eventually(answered, 90, what="an answer")
             assert found is not None
             assert found.status is not None
-            assert (found.status.phase, found.status.accepted) == ("Unknown", None)
+            assert (found.status.phase, found.status.accepted) == ("Unknown", None), found.status.message
             now = await installation.object("web")
             assert now is not None
             assert now["status"]["orders"] == was["status"]["orders"]

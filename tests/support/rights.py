@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.domain.errors import PermanentError, WindlassError
 from windlass.domain.ids import API_VERSION
+from windlass.observers.watcher.policies import SETTLING
 from windlass.ports.kube import Object, ObjectRef
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -202,3 +204,16 @@ async def namespace(kube: KubeClient, prefix: str) -> AsyncIterator[str]:
             ref = ObjectRef(api_version=API_VERSION, kind="Application", namespace=name, name=one["metadata"]["name"])
             await kube.patch(ref, {"metadata": {"finalizers": None}}, kind="merge")
         await kube.delete(ObjectRef(api_version="v1", kind="Namespace", name=name))
+
+
+async def policies_settled(kube: KubeClient) -> None:
+    """Wait until requests are trusted on a stack that has just started."""
+    [_, bound, *_] = documents("policies/actions.yaml")
+    ref = ObjectRef(api_version=bound["apiVersion"], kind=bound["kind"], name=bound["metadata"]["name"])
+
+    async def old() -> bool:
+        found = await kube.get(ref)
+        made = datetime.fromisoformat(found["metadata"]["creationTimestamp"]) if found else datetime.now(UTC)
+        return datetime.now(UTC) > made + SETTLING + timedelta(seconds=1)
+
+    await eventually(old, what="the policies are old enough")

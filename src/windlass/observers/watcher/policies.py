@@ -53,7 +53,7 @@ class ActionPolicies:
         if missing:
             return f"{missing}, so nobody has checked who asks: {HINT}"
         if since is not None and created < since + SETTLING:
-            return "it was created before the policy windlass-actions was in effect, so nobody has checked who asks"
+            return "it was created before the policy windlass-actions acted, so nobody has checked who asks: ask again"
         return ""
 
     async def _look(self) -> tuple[str, datetime | None]:
