@@ -16,7 +16,7 @@ pytestmark = pytest.mark.stack
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 APPLICATIONS = "/apis/windlass.dev/v1alpha1/namespaces/default/applications"
 REPOSITORIES = "/apis/windlass.dev/v1alpha1/packagerepositories"
-LONG = "a" * 54
+LONG = "a" * 64
 DRY_RUN = {"dryRun": "All", "fieldValidation": "Strict"}
 
 
@@ -86,7 +86,7 @@ VALID = [
     application(settings={"any": {"thing": [1, "a", None, {"b": True}]}}, suspend=True, deleteOnDisable=True),
     application(valuesFrom=[{"kind": "Secret", "name": "s"}, {"kind": "ConfigMap", "name": "c", "targetPath": "a.b"}]),
     application(timeouts={"readiness": "1h30m"}, wait=False),
-    application(name="a" * 53),
+    application(name="a" * 63),
 ]
 
 
@@ -105,7 +105,7 @@ INVALID = [
     (application(package={"version": ">=1.2 ||"}), "or a range of them"),
     (application(package={"name": "../etc"}), "must be a DNS label"),
     (application(package={"repository": "A_b"}), "spec.package.repository"),
-    (application(name=LONG), "at most 53 characters"),
+    (application(name=LONG), "at most 63 characters"),
     (application(name="a.b"), "must be a DNS label"),
     (application(valuesFrom=[{"kind": "Pod", "name": "x"}]), "spec.valuesFrom[0].kind"),
     (application(valuesFrom=[{"kind": "Secret", "name": "x", "targetPath": "a..b"}]), "spec.valuesFrom[0].targetPath"),

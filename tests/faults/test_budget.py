@@ -56,7 +56,11 @@ def check(what: str, found: Cost, *, hooks: int) -> None:
 
 async def test_every_change_stays_within_the_budget(installation: Installation, tmp_path: Path) -> None:
     Subject("one", tmp_path / "packages", tmp_path / "one").write("1.0.0", "2.0.0")
+    Subject("zero", tmp_path / "packages", tmp_path / "zero").write("1.0.0")
     installation.start()
+    # The first package of a namespace takes one activity more: it makes the account that all of them act as.
+    await installation.application("zero", "zero", "1.0.0")
+    await installation.ready("zero", "1.0.0")
 
     async def install() -> None:
         await installation.application("one", "one", "1.0.0")
