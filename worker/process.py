@@ -28,6 +28,7 @@ from windlass.observers.metrics import CacheCollector, Metrics, PackagesCollecto
 from windlass.observers.quarantine import Quarantine
 from windlass.observers.watcher.packages import Watcher
 from windlass.observers.watcher.repositories import RepositoryWatcher
+from windlass.observers.watcher.requests import RequestWatcher
 from windlass.ports.kube import ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 from windlass.runtime.repositories import RepositoryCatalogs
@@ -159,16 +160,17 @@ class Process:
             async with lease, pool as targets:
                 quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
                 border = Border(quarantine, self.metrics.fault)
+                lifecycles = PackageLifecycles(
+                    self.client,
+                    installation=settings.installation,
+                    shards=shards,
+                    limits=settings.limits,
+                    pools=settings.pools,
+                )
                 watcher = Watcher(
                     kube=kube,
                     references=References(targets, allow_defaults=settings.default_accounts),
-                    lifecycles=PackageLifecycles(
-                        self.client,
-                        installation=settings.installation,
-                        shards=shards,
-                        limits=settings.limits,
-                        pools=settings.pools,
-                    ),
+                    lifecycles=lifecycles,
                     installation=settings.installation,
                     digest_key=self.digest_key,
                     resync=lambda: settings.resync * _jitter(),
@@ -185,13 +187,20 @@ class Process:
                     jitter=_jitter,
                     border=border,
                 )
+                requests = RequestWatcher(
+                    kube=kube,
+                    lifecycles=lifecycles,
+                    installation=settings.installation,
+                    keep=settings.keep_requests,
+                    border=border,
+                )
                 _log.info("watcher started", installation=settings.installation)
                 try:
-                    await self._watching(watcher, repositories)
+                    await self._watching(watcher, repositories, requests)
                 finally:
                     await quarantine.leave(lambda _: True)
 
-    async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher) -> None:
+    async def _watching(self, watcher: Watcher, repositories: RepositoryWatcher, requests: RequestWatcher) -> None:
         """Run the watcher, and say whether it is synced."""
         packages = PackagesCollector(watcher.packages)
         self.metrics.registry.register(packages)
@@ -200,6 +209,7 @@ class Process:
             async with asyncio.TaskGroup() as group:
                 group.create_task(watcher.run())
                 group.create_task(repositories.run())
+                group.create_task(requests.run())
                 while watcher.missing:
                     self.health.waits(WATCHER, f"the list of {watcher.missing}")
                     await asyncio.sleep(WATCH_CHECK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 from windlass.worker.rates import Rates
+
+KEEP_REQUESTS: Final = timedelta(days=7)
 
 DEFAULT_SHARDS: Final = 8
 """Shards of a new installation: one process serves them without a difference, up to eight share them."""
@@ -38,12 +41,12 @@ class Settings:
         helm: the ``helm`` program, 4.2 or newer.
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
         limits: when a lifecycle hands over to its next run.
-        default_accounts: whether packages that name no service account get the default one.
-        kubeconfigs: what kubeconfigs of other clusters may hold.
         hooks_socket: where a runner of hooks in a container of its own listens; None starts one beside the worker.
         hook_limits: what one run of a hook may use; those of a runner in a container are its own, and these its text.
         hook_readable: files and folders that hooks may read and execute beside the system's.
         hook_writable: folders that hooks may write to beside those of their runs.
+        default_accounts: whether packages that name no service account get the default one.
+        kubeconfigs: what kubeconfigs of other clusters may hold.
         pools: kinds of work that workers of their own do.
         helm_children: warm Helm processes, each with about 40 MB of its own.
         activities: activities at a time; hooks and Helm operations among them.
@@ -54,6 +57,7 @@ class Settings:
         packages: what a package may at most be.
         fetch: what a package repository may take.
         accept_plain_payloads: whether what is not encoded is accepted from Temporal.
+        keep_requests: how long answered ActionRequests stay before the watcher deletes them.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -65,12 +69,12 @@ class Settings:
     helm: Path
     ui: str = ""
     limits: Limits = field(default_factory=Limits)
-    default_accounts: bool = True
-    kubeconfigs: Allowed = field(default_factory=Allowed)
     hooks_socket: Path | None = None
     hook_limits: HookLimits = field(default_factory=HookLimits)
     hook_readable: tuple[Path, ...] = ()
     hook_writable: tuple[Path, ...] = ()
+    default_accounts: bool = True
+    kubeconfigs: Allowed = field(default_factory=Allowed)
     pools: tuple[Pool, ...] = ()
     helm_children: int = 4
     activities: int = 100
@@ -81,6 +85,7 @@ class Settings:
     packages: PackageLimits = field(default_factory=PackageLimits)
     fetch: FetchLimits = field(default_factory=FetchLimits)
     accept_plain_payloads: bool = False
+    keep_requests: timedelta = KEEP_REQUESTS
     resync: float = 600.0
 
     def cache_share(self, shards: int) -> int:

@@ -93,13 +93,6 @@ class HookQueues:
             if queue.due:
                 self._serve(queue.name)
 
-    def retry(self) -> list[str]:
-        """Try what failed again now; return what that is."""
-        failed = [queue for queue in self._host.read().hook_queues if queue.failure is not None]
-        for queue in failed:
-            self._put(queue.model_copy(update={"failure": moves.due_now(queue.failure), "held": False}))
-        return [queue.failure.step for queue in failed if queue.failure is not None]
-
     # -- what makes them stop ------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:

@@ -51,9 +51,18 @@ def retry(state: LifecycleState, order: Order, now: float) -> Answered:
     )
 
 
-def queues_retried(state: LifecycleState, order: Order, failed: list[str], now: float) -> Answered:
-    """Keep the order by which hook queues, named by what failed at their heads, are tried again."""
-    return Answered(state=moves.ordered(state, "retry", order, now), message=f"{', '.join(failed)} is tried again")
+def retry_all(state: LifecycleState, order: Order, now: float) -> Answered:
+    """Try again what has failed: the step, the rejected version, or else hook queues."""
+    answered = retry(state, order, now)
+    failed = [queue for queue in state.hook_queues if queue.failure is not None]
+    if answered.accepted or not failed:
+        return answered
+    for queue in failed:
+        due = queue.model_copy(update={"failure": moves.due_now(queue.failure), "held": False})
+        queues = tuple(due if one.name == queue.name else one for one in state.hook_queues)
+        state = moves.with_hook_queues(state, queues, now)
+    names = ", ".join(queue.failure.step for queue in failed if queue.failure is not None)
+    return Answered(state=moves.ordered(state, "retry", order, now), message=f"{names} is tried again")
 
 
 def pause(state: LifecycleState, order: PauseOrder, now: float) -> Answered:

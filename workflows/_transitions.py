@@ -58,9 +58,16 @@ def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detai
     ``detail`` says what the order is about, as in ``pause before UpgradeRelease``.
     """
     record = OrderRecord(
-        order=name, detail=detail or None, who=order.who, why=order.why, at=datetime.fromtimestamp(int(now), UTC)
+        order=name,
+        uid=order.uid or None,
+        detail=detail or None,
+        who=order.who,
+        why=order.why,
+        at=datetime.fromtimestamp(int(now), UTC),
     )
-    state = state.model_copy(update={"orders": (*state.orders, record)[-ORDERS_KEPT:]})
+    # The uid of an ActionRequest is among them before the order takes effect.
+    others = [one for one in state.orders if not order.uid or one.uid != order.uid]
+    state = state.model_copy(update={"orders": (*others, record)[-ORDERS_KEPT:]})
     why = f": {order.why}" if order.why else ""
     return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {record.text}{why}", now)
 

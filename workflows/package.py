@@ -10,6 +10,7 @@ from temporalio import workflow
 
 from windlass.workflows import _drift as drift
 from windlass.workflows import _orders as orders
+from windlass.workflows import _requests as requests
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
 from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
@@ -84,6 +85,16 @@ class PackageLifecycleWorkflow:
         self._hooks = HookQueues(
             Host(key=start.key, read=lambda: self._state, take_over=self._replaced, may_start=self._hooks_may_start)
         )
+        self._writing = asyncio.Lock()
+        self._requests = requests.Requests(
+            requests.Host(
+                observed=lambda: self._observed,
+                read=lambda: self._state,
+                take_over=self._replaced,
+                show=lambda: self._write(self._running or self._decide()),
+                answer=self._answer,
+            )
+        )
 
     @workflow.run
     async def run(self, start: LifecycleInput) -> None:
@@ -149,15 +160,12 @@ class PackageLifecycleWorkflow:
             self._state = moves.quarantined(self._state, message, workflow.time())
 
     @workflow.update
-    def retry(self, order: Order) -> OrderResult:
+    async def retry(self, order: Order) -> OrderResult:
         """Try the failed step again now, reading the package's source anew if it could not be loaded.
 
         A version that was rejected is tried again, and so are hook queues that have failed.
         """
-        answered = orders.retry(self._state, order, workflow.time())
-        if not answered.accepted and (failed := self._hooks.retry()):
-            answered = orders.queues_retried(self._state, order, failed, workflow.time())
-        return self._answer(answered)
+        return await self._requests.carry_out(order, lambda state: orders.retry_all(state, order, workflow.time()))
 
     @workflow.update
     async def pause(self, order: PauseOrder) -> OrderResult:
@@ -165,30 +173,34 @@ class PackageLifecycleWorkflow:
 
         With steps named, only these are not begun: breakpoints.
         """
-        result = self._answer(orders.pause(self._state, order, workflow.time()))
+        result = await self._requests.carry_out(order, lambda state: orders.pause(state, order, workflow.time()))
         if self._state.paused and self._state.progress.watching:
             await self._hooks.hold()  # when the order is answered, it holds for event hooks as well
         return result
 
     @workflow.update
-    def resume(self, order: ResumeOrder) -> OrderResult:
+    async def resume(self, order: ResumeOrder) -> OrderResult:
         """Go on after `pause`, after `cancel`, or past a breakpoint."""
-        return self._answer(orders.resume(self._state, order, workflow.time()))
+        return await self._requests.carry_out(order, lambda state: orders.resume(state, order, workflow.time()))
 
     @workflow.update
-    def cancel(self, order: Order) -> OrderResult:
+    async def cancel(self, order: Order) -> OrderResult:
         """Stop the running step and hold there until `retry` or `resume`, or until the object changes."""
-        return self._answer(orders.cancel(self._state, order, workflow.time(), running=self._running))
+        return await self._requests.carry_out(
+            order, lambda state: orders.cancel(state, order, workflow.time(), running=self._running)
+        )
 
     @workflow.update
-    def skip(self, order: Order) -> OrderResult:
+    async def skip(self, order: Order) -> OrderResult:
         """Pass over the failed step; only hooks, and a release that a person accepts as it stands."""
-        return self._answer(orders.skip(self._state, order, workflow.time(), running=self._running))
+        return await self._requests.carry_out(
+            order, lambda state: orders.skip(state, order, workflow.time(), running=self._running)
+        )
 
     @workflow.update
-    def rollback(self, order: RollbackOrder) -> OrderResult:
+    async def rollback(self, order: RollbackOrder) -> OrderResult:
         """Go back to a good release and stay there until the object changes or the order `retry`."""
-        return self._answer(orders.rollback(self._state, order, workflow.time()))
+        return await self._requests.carry_out(order, lambda state: orders.rollback(state, order, workflow.time()))
 
     @workflow.query
     def status(self) -> StatusView:
@@ -455,13 +467,16 @@ class PackageLifecycleWorkflow:
         extra = {"step": label, "reason": details.reason.value, "attempt": moves.attempt(self._state)}
         workflow.logger.warning("step failed", extra=extra)
 
-    async def _write(self, step: Next) -> None:
-        sent = self._state.notes
-        self._hooks.news = False
-        after = await self._recorder.write(self._state, step)
-        # Orders may have come in during the write: only the writer's own fields are taken over.
-        notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
-        self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
+    async def _write(self, step: Next) -> bool:
+        """Write status unless it is written; return whether it is now."""
+        async with self._writing:  # two writes at a time could arrive in the wrong order
+            sent = self._state.notes
+            self._hooks.news = False
+            after = await self._recorder.write(self._state, step)
+            # Orders may have come in during the write: only the writer's own fields are taken over.
+            notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
+            self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
+            return bool(after.written)
 
     def _handover_due(self, *, idle: bool = False) -> bool:
         """Say whether this run has grown so long that the next one should take over."""

@@ -367,8 +367,8 @@ class FakePatchers:
     failure: Exception | None = None
 
     def over(self, kube: Kube, package: str) -> FakePatchers:
-        assert isinstance(kube, FakeKube)
         assert package
+        assert isinstance(kube, FakeKube)
         return self
 
     async def execute(self, operations: Sequence[Mapping[str, Any]], bounds: Bounds) -> None:

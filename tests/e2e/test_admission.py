@@ -331,8 +331,8 @@ async def test_a_request_is_about_a_package_beside_it(team: Team) -> None:
         lambda: admin.create(request("retry", "shop", MODULES)), "does not belong in namespace windlass-modules"
     )
     # The verbs that every object has are no actions, although somebody has them.
-    await refused(lambda: owner.create(request("get", "shop", here)), "spec.action must be one of retry, skip, ")
-    await refused(lambda: owner.create(request("retry", "", here)), "spec.target must be the kind")
+    await refused(lambda: owner.create(request("get", "shop", here)), "spec.action: Unsupported value")
+    await refused(lambda: owner.create(request("retry", "", here)), "spec.target.name")
 
 
 async def test_actions_on_modules_are_verbs_on_modules(team: Team) -> None:

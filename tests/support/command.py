@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from support.installation import Installation
+from windlass.adapters.kube.client import KubeClient
 
 LIMIT: Final = 60.0
 """Seconds that one command may take."""
@@ -80,3 +81,9 @@ async def done(installation: Installation, *arguments: str, stdin: str = "") -> 
     ran = await windlass(installation, *arguments, "-n", installation.namespace, stdin=stdin)
     assert (ran.code, ran.err) == (0, "")
     return ran
+
+
+async def user_name(kube: KubeClient) -> str:
+    """Return what the API server calls the client's user."""
+    answer = await kube.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    return answer["status"]["userInfo"]["username"]

@@ -38,13 +38,6 @@ async def prepare(kube: KubeClient) -> None:
     for kind, namespaced in (("Application", True), ("Module", False)):
         await _with_target(kube, kind)
         await eventually(lambda kind=kind, namespaced=namespaced: _keeps_target(kube, kind, namespaced=namespaced))
-    definition = _action_requests()
-    name = definition["metadata"]["name"]
-    if await kube.get(ObjectRef(api_version=definition["apiVersion"], kind=definition["kind"], name=name)) is None:
-        await kube.create(definition)
-    await eventually(
-        lambda: kube.list(API_VERSION, "ActionRequest", namespace=MODULES), what="ActionRequests are served"
-    )
 
 
 async def _with_target(kube: KubeClient, kind: str) -> None:
@@ -63,35 +56,6 @@ async def _keeps_target(kube: KubeClient, kind: str, *, namespaced: bool) -> boo
     probe = package(kind, "probe", "default" if namespaced else "", serviceAccountName="default")
     answer = await kube.apply(probe, field_manager="tests", dry_run=True)
     return "target" in answer["spec"]
-
-
-def _action_requests() -> Object:
-    schema: Object = {
-        "type": "object",
-        "properties": {
-            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "actionrequests.windlass.dev"},
-        "spec": {
-            "group": "windlass.dev",
-            "scope": "Namespaced",
-            "names": {"kind": "ActionRequest", "plural": "actionrequests", "singular": "actionrequest"},
-            "versions": [
-                {
-                    "name": "v1alpha1",
-                    "served": True,
-                    "storage": True,
-                    "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
 
 
 # -- objects ---------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -115,6 +116,7 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
         packages=context.package_limits,
         fetch=context.fetch_limits,
         accept_plain_payloads=context.accept_plain_payloads,
+        keep_requests=timedelta(hours=context.number("WINDLASS_KEEP_REQUESTS_HOURS", 168)),
     )
     keys = Keys(payloads=context.keyring, digests=context.digest_key)
     code = uvloop.run(run(settings, context.temporal, keys, parts))

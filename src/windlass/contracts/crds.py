@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
+from windlass.contracts.actions import ActionRequest
 from windlass.contracts.objects import Application, KubeObject, Module
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.ids import API_VERSION, GROUP
@@ -96,6 +97,22 @@ RESOURCES: Final = (
             Column(name="Packages", type="integer", path=".status.count", description="How many packages there are."),
             Column(name="Scanned", type="date", path=".status.lastScan", priority=1),
             Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
+            _AGE,
+        ),
+    ),
+    Resource(
+        model=ActionRequest,
+        plural="actionrequests",
+        short_names=("wact",),
+        namespaced=True,
+        columns=(
+            Column(name="Action", path=".spec.action"),
+            Column(name="Kind", path=".spec.target.kind", priority=1),
+            Column(name="Target", path=".spec.target.name"),
+            Column(name="Who", path=".spec.who"),
+            Column(name="Phase", path=".status.phase", description="Waiting, Accepted, Refused or Unknown."),
+            Column(name="Message", path=".status.message"),
+            Column(name="Why", path=".spec.reason", priority=1),
             _AGE,
         ),
     ),

@@ -125,6 +125,24 @@ class Quarantined(WireModel):
     parts: tuple[FaultyPart, ...] = ()
 
 
+class OrderResult(WireModel):
+    """What an order met: the phase and step at that moment, and whether it changed anything."""
+
+    accepted: bool
+    phase: str
+    step: str
+    message: str
+    unknown: bool = False
+    """Nobody can tell whether it was carried out before Temporal lost its data; it is not carried out now."""
+
+
+class Answer(WireModel):
+    """What the order of this ActionRequest met; the same is answered if it is passed on again."""
+
+    uid: str
+    result: OrderResult
+
+
 class LifecycleState(WireModel):
     """Everything a run hands to the next one."""
 
@@ -137,6 +155,8 @@ class LifecycleState(WireModel):
     """How often the running step ended without an outcome; counted across runs."""
     paused: bool = False
     orders: tuple[OrderRecord, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    """The newest answers to ActionRequests. They are lost with Temporal's data; the uids in ``orders`` are not."""
     seen: SeenStatus = SeenStatus()
     record: RecordRef | None = None
     release: ReleaseStatus | None = None
@@ -210,15 +230,21 @@ class ReleaseDrifted(WireModel):
     objects: tuple[Difference, ...]
 
 
-Who = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+Who = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Why = Annotated[str, StringConstraints(max_length=1024)]
 
 
 class Order(WireModel):
-    """Argument of the updates: who orders it and why."""
+    """Argument of the updates: who orders it and why.
+
+    ``uid`` and ``asked`` are those of the ActionRequest that it comes from; ``asked`` in seconds since the epoch. An
+    order with a ``uid`` is carried out once, whatever happens between sender and lifecycle (docs/adr/0023).
+    """
 
     who: Who
     why: Why = ""
+    uid: Annotated[str, StringConstraints(max_length=64)] = ""
+    asked: float = 0.0
 
 
 class PauseOrder(Order):
@@ -237,15 +263,6 @@ class RollbackOrder(Order):
     """Argument of `rollback`: ``to`` is the Helm revision of a good release; None: the last good one."""
 
     to: int | None = None
-
-
-class OrderResult(WireModel):
-    """What an order met: the phase and step at that moment, and whether it changed anything."""
-
-    accepted: bool
-    phase: str
-    step: str
-    message: str
 
 
 class StatusView(WireModel):

@@ -312,6 +312,10 @@ class OrderRecord(KubeModel):
     """One order a person gave: what, who, why, when."""
 
     order: str
+    uid: str | None = Field(
+        default=None,
+        description="Of the ActionRequest; written before the order takes effect.",
+    )
     detail: str | None = Field(default=None, description="What the order is about, such as the step of a breakpoint.")
     who: str
     why: str = ""

@@ -14,6 +14,7 @@ from temporalio.client import (
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from windlass.contracts.lifecycle import (
@@ -244,6 +245,15 @@ class PackageLifecycles:
         """Go back to a good release and stay there."""
         return await self._order(key, "rollback", order)
 
+    async def carry_out(self, key: PackageKey, action: str, order: Order) -> OrderResult:
+        """Pass on an order by the name of its action; one with a uid has its effect once, however often it is sent.
+
+        Raises:
+            PermanentError: PACKAGE_NOT_FOUND, no lifecycle is running; VALIDATION_FAILED, it was not understood.
+            TransientError: API_UNAVAILABLE, Temporal, a worker or the cluster does not answer now.
+        """
+        return await self._order(key, action, order)
+
     async def status(self, key: PackageKey) -> StatusView:
         """Ask for phase, step, failure, conditions and orders; needs a worker."""
         return await self._ask(key, "status", StatusView)
@@ -264,6 +274,9 @@ class PackageLifecycles:
         try:
             return await handle.execute_update(name, order, result_type=OrderResult, rpc_timeout=RPC_TIMEOUT)
         except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            if isinstance(cause, ApplicationError) and cause.type == Reason.API_UNAVAILABLE.value:
+                raise TransientError(Reason.API_UNAVAILABLE, cause.message) from error
             raise PermanentError(
                 Reason.VALIDATION_FAILED, f"the order {name} for {key.package_id} was refused", actor=Actor.USER
             ) from error

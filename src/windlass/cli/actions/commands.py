@@ -1,53 +1,59 @@
-"""``windlass retry|skip|cancel|rollback|pause|resume|dump``: orders to lifecycles, and their state."""
+"""``windlass retry|skip|cancel|rollback|pause|resume|dump``: what people ask lifecycles for, and their state."""
 
 from __future__ import annotations
 
 import asyncio
-import getpass
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace, Selection
 from windlass.cli.output import Document, emit
-from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
+from windlass.domain.errors import WindlassError
 
-if TYPE_CHECKING:
-    from windlass.contracts.lifecycle import OrderResult
-    from windlass.domain.ids import PackageKey
-    from windlass.runtime.packages import PackageLifecycles
-
-    type Send = Callable[[PackageLifecycles, PackageKey], Awaitable[OrderResult]]
-
-Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept with the order.", show_default=False)]
-Who = Annotated[str, typer.Option("--who", help="Who orders it; you if absent.")]
+Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept in the package's status.", show_default=False)]
+Wait = Annotated[bool, typer.Option(help="Wait for the lifecycle's answer.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait.")]
+PATIENCE = 30.0
+"""Seconds that a command waits for an answer: several times what a lifecycle needs while a worker starts anew."""
 
 
-def retry(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def retry(
+    name: Name,
+    reason: Why,
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
+    namespace: Namespace = "",
+    data_dir: DataDir = None,
+) -> None:
     """Try the failed step again now, reading the package's source anew; or the version that was rejected."""
-    from windlass.contracts.lifecycle import Order
-
-    order = Order(who=_who(who), why=reason)
-    _give("retry", name, namespace, data_dir, lambda lifecycles, key: lifecycles.retry(key, order))
+    _ask("retry", "", reason, name, namespace, data_dir, timeout if wait else None)
 
 
-def skip(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def skip(
+    name: Name,
+    reason: Why,
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
+    namespace: Namespace = "",
+    data_dir: DataDir = None,
+) -> None:
     """Pass over the failed step: a hook, the wait for readiness, or a release that is held after it failed."""
-    from windlass.contracts.lifecycle import Order
-
-    order = Order(who=_who(who), why=reason)
-    _give("skip", name, namespace, data_dir, lambda lifecycles, key: lifecycles.skip(key, order))
+    _ask("skip", "", reason, name, namespace, data_dir, timeout if wait else None)
 
 
-def cancel(name: Name, reason: Why, who: Who = "", namespace: Namespace = "", data_dir: DataDir = None) -> None:
+def cancel(
+    name: Name,
+    reason: Why,
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
+    namespace: Namespace = "",
+    data_dir: DataDir = None,
+) -> None:
     """Stop the running step and hold there until `retry`, `resume`, or another wish in the object."""
-    from windlass.contracts.lifecycle import Order
-
-    order = Order(who=_who(who), why=reason)
-    _give("cancel", name, namespace, data_dir, lambda lifecycles, key: lifecycles.cancel(key, order))
+    _ask("cancel", "", reason, name, namespace, data_dir, timeout if wait else None)
 
 
 def rollback(
@@ -56,15 +62,14 @@ def rollback(
     to: Annotated[
         int | None, typer.Option("--to", min=0, help="Helm revision of a good release; the last good one if absent.")
     ] = None,
-    who: Who = "",
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
     namespace: Namespace = "",
     data_dir: DataDir = None,
 ) -> None:
     """Go back to a good version with its settings, and stay there until the object asks for something else."""
-    from windlass.contracts.lifecycle import RollbackOrder
-
-    order = RollbackOrder(who=_who(who), why=reason, to=to)
-    _give("rollback", name, namespace, data_dir, lambda lifecycles, key: lifecycles.rollback(key, order))
+    detail = "" if to is None else str(to)
+    _ask("rollback", detail, reason, name, namespace, data_dir, timeout if wait else None)
 
 
 def pause(
@@ -79,60 +84,42 @@ def pause(
             "run, afterHelm, stop, rollback, beforeDeleteHelm, uninstall, afterDeleteHelm. Repeatable.",
         ),
     ] = None,
-    who: Who = "",
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
     namespace: Namespace = "",
     data_dir: DataDir = None,
 ) -> None:
     """Begin no further step until `resume`; what runs is finished, a removal is not held up."""
-    from windlass.contracts.lifecycle import PauseOrder
     from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
     for step in before or ():
         if breakpoint_of(step) is None:
             raise typer.BadParameter(f"{step} is none of {', '.join(BREAKABLE)}", param_hint="--before")
-    order = PauseOrder(who=_who(who), why=reason, before=tuple(before or ()))
-    _give("pause", name, namespace, data_dir, lambda lifecycles, key: lifecycles.pause(key, order))
+    _ask("pause", ",".join(before or ()), reason, name, namespace, data_dir, timeout if wait else None)
 
 
 def resume(
     name: Name,
     reason: Why,
     everything: Annotated[bool, typer.Option("--all", help="Drop all breakpoints, not only the one reached.")] = False,
-    who: Who = "",
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
     namespace: Namespace = "",
     data_dir: DataDir = None,
 ) -> None:
     """Go on after `pause` or `cancel`, or past the breakpoint that holds now."""
-    from windlass.contracts.lifecycle import ResumeOrder
-
-    order = ResumeOrder(who=_who(who), why=reason, everything=everything)
-    _give("resume", name, namespace, data_dir, lambda lifecycles, key: lifecycles.resume(key, order))
+    _ask("resume", "all" if everything else "", reason, name, namespace, data_dir, timeout if wait else None)
 
 
-def _who(who: str) -> str:
-    return who or getpass.getuser()
-
-
-def _give(order: str, name: str, namespace: str, data_dir: Path | None, send: Send) -> None:
-    """Send an order and say what came of it.
-
-    Raises:
-        PermanentError: VALIDATION_FAILED, it changes nothing; says why.
-    """
+def _ask(
+    action: str, detail: str, reason: str, name: str, namespace: str, data_dir: Path | None, timeout: float | None
+) -> None:
+    from windlass.cli.actions.asking import Wish, ask
     from windlass.cli.cluster import cluster
 
     async def run() -> None:
-        async with cluster(namespace, data_dir) as place, place.context.lifecycles() as lifecycles:
-            await place.package(name)
-            answer = await send(lifecycles, place.key(name))
-            if not answer.accepted:
-                raise PermanentError(
-                    Reason.VALIDATION_FAILED,
-                    f"{order} changes nothing: {answer.message}",
-                    hint=f"{name} is in phase {answer.phase}, step {answer.step}",
-                    actor=Actor.USER,
-                )
-            typer.echo(f"{name}: {answer.message} (phase {answer.phase}, step {answer.step})")
+        async with cluster(namespace, data_dir) as place:
+            await ask(place, name, Wish(action=action, detail=detail, reason=reason, timeout=timeout))
 
     asyncio.run(run())
 

@@ -58,18 +58,22 @@ def get(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow changes.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """List packages: version, phase, readiness and why."""
+    """List packages: version, phase, readiness and why; or `actions`, what people have asked for."""
     if watch:
         if output in {Output.JSON, Output.YAML}:
             raise typer.BadParameter("--watch shows tables and lines; programs watch the API", param_hint="--watch")
         _follow(name, namespace, data_dir, all_namespaces=all_namespaces)
         return
+    from windlass.cli.actions.listing import WORDS, list_actions
     from windlass.cli.cluster import cluster
     from windlass.cli.target import parse_selection
     from windlass.domain.ids import Kind
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
+            if name.lower() in WORDS:
+                await list_actions(place, output, all_namespaces=all_namespaces)
+                return
             target = parse_selection(name)
             if target.name:
                 found = [await place.package(name)]

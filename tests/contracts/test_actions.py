@@ -1,0 +1,79 @@
+"""Requests of people: what they mean to a lifecycle, and what makes no sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from windlass.contracts.actions import ActionRequest, order_of, parse_request
+from windlass.contracts.lifecycle import Order, PauseOrder, ResumeOrder, RollbackOrder
+from windlass.domain.ids import Kind, PackageKey
+
+
+def request(action: str, detail: str | None = None, /, kind: str = "Application", **spec: Any) -> ActionRequest:
+    return parse_request(
+        {
+            "apiVersion": "windlass.dev/v1alpha1",
+            "kind": "ActionRequest",
+            "metadata": {
+                "name": "one",
+                "namespace": "prod",
+                "uid": "u1",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {
+                "target": {"kind": kind, "name": "web"},
+                "action": action,
+                "who": "ann",
+                **({"detail": detail} if detail is not None else {}),
+                **spec,
+            },
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "order"),
+    [
+        (request("retry", reason="why"), Order(who="ann", why="why", uid="u1", asked=1767225600.0)),
+        (request("rollback"), RollbackOrder(who="ann", uid="u1", asked=1767225600.0)),
+        (request("rollback", " 3 "), RollbackOrder(who="ann", uid="u1", asked=1767225600.0, to=3)),
+        (
+            request("pause", "run, afterHelm"),
+            PauseOrder(who="ann", uid="u1", asked=1767225600.0, before=("run", "afterHelm")),
+        ),
+        (request("resume", "all"), ResumeOrder(who="ann", uid="u1", asked=1767225600.0, everything=True)),
+    ],
+    ids=lambda one: one.spec.action if isinstance(one, ActionRequest) else "",
+)
+def test_a_request_is_an_order(made: ActionRequest, order: Order) -> None:
+    assert order_of(made) == order
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (request("rollback", "latest"), "a Helm revision such as 3, not 'latest'"),
+        (request("rollback", "-1"), "a Helm revision"),
+        (request("pause", "lunch"), "'lunch' is none of"),
+        (request("resume", "everything"), "empty or 'all'"),
+        (request("retry", "x"), "retry takes no spec.detail"),
+        (request("adopt"), "does not carry out adopt"),
+        (request("retry", who=None), "spec.who is empty"),
+    ],
+)
+def test_what_makes_no_sense_says_why(made: ActionRequest, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        order_of(made)
+
+
+def test_a_request_is_about_a_package_beside_it_or_a_module() -> None:
+    assert request("retry").key("w") == PackageKey(installation="w", namespace="prod", name="web")
+    assert request("retry", kind="Module").key("w") == PackageKey(installation="w", kind=Kind.MODULE, name="web")
+
+
+@pytest.mark.parametrize(("phase", "answered"), [("Waiting", False), ("Accepted", True), ("Unknown", True)])
+def test_a_request_that_waits_is_not_answered(phase: str, answered: bool) -> None:
+    made = request("retry").model_dump(mode="json", by_alias=True) | {"status": {"phase": phase}}
+    assert parse_request(made).answered is answered
