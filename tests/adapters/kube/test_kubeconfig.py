@@ -77,7 +77,7 @@ def test_inside_a_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: [canary\n", "not YAML at line 2"),
+        ("a: [canary\n", "not YAML: line 2"),
         ("- canary\n", "not a mapping"),
         ("{}\n", "no context named ''"),
         (document().replace("current-context: it", "current-context: other"), "no context named 'other'"),
