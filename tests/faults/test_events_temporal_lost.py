@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from faults.points import WAIT_SECONDS
-from faults.servers import back, killed
+from faults.servers import back
+from faults.servers import killed as kill_part
 
 from support.event_hooks import Journal, labelled, named, put, write
 from support.faults import Hold, HoldingProxy
@@ -70,14 +73,19 @@ async def record(installation: Installation) -> str:
 async def test_a_short_run_whose_workflow_task_is_lost_is_not_repeated(
     own_stack: Stack, installation: Installation, tmp_path: Path
 ) -> None:
-    # The hook kills Temporal as its last deed: nothing of the workflow task that began the run is ever stored.
-    journal, armed = Journal(tmp_path), tmp_path / "armed"
+    # Temporal is killed while the hook runs: nothing of the workflow task that began the run is ever stored. The hook
+    # asks for it, since it may not signal processes of others itself.
+    journal, armed, killed = Journal(tmp_path), tmp_path / "armed", tmp_path / "killed"
     pid = own_stack.pids["temporal"]
     installation.start()
-    await watching(installation, journal, body=f"if [ -e {armed} ]; then rm {armed}; kill -9 {pid}; fi")
+    asks = f"if [ -e {armed} ]; then rm {armed}; until [ -e {killed} ]; do sleep 0.005; done; fi"
+    await watching(installation, journal, body=asks)
     before = await record(installation)
     armed.touch()
     await put(installation, "during", "told", x="1")
+    await eventually(lambda: not armed.exists(), WAIT_SECONDS, every=0.002, what="the hook asks for the kill")
+    os.kill(pid, signal.SIGKILL)
+    killed.touch()
     await journal.told("Added", "during", within=WAIT_SECONDS)
 
     async def journalled() -> bool:
@@ -101,7 +109,7 @@ async def test_a_long_run_that_was_journalled_is_not_repeated(
         hold = proxy.hold(Hold(at=secret, answered=True))
         await put(installation, "during", "told", x="1")
         await eventually(lambda: hold.holding, WAIT_SECONDS, what="the run is journalled")
-        await killed(own_stack, "temporal")
+        await kill_part(own_stack, "temporal")
         if also:
             installation.kill()
             installation.start()
