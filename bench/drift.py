@@ -32,7 +32,7 @@ async def measure(stack: Stack, folder: Path, *, packages: int = 20) -> list[Row
             await installation.ready(name, "1.0.0", within=WAIT)
         await asyncio.sleep(SETTLE_SECONDS)
         for name in names:
-            ref = installation.ref("ConfigMap", f"{installation.namespace}.{name}")
+            ref = installation.ref("ConfigMap", name)
             began = time.monotonic()
             await installation.kube.delete(ref)
             await eventually(lambda ref=ref: installation.kube.get(ref), WAIT, every=0.005)

@@ -156,7 +156,8 @@ class Process:
             shards = await _opened(ShardTable(kube, settings.namespace, settings.installation), settings)
             self.health.ready(WATCHER)
             lease = held(kube, settings.namespace, lease_name(settings.installation, WATCHER), self.identity)
-            pool = TargetPool(kube, settings.data_dir / "targets" / WATCHER, makes_accounts=False)
+            folder = settings.data_dir / "targets" / WATCHER
+            pool = TargetPool(kube, folder, allowed=settings.kubeconfigs, makes_accounts=False)
             async with lease, pool as targets:
                 quarantine = Quarantine(PackageLifecycles(self.client, installation=settings.installation), WATCHER)
                 border = Border(quarantine, self.metrics.fault)

@@ -37,19 +37,19 @@ async def test_the_whole_story(installation: Installation) -> None:
         await installation.ready(name, "1.0.0", within=60)
     namespace = installation.namespace
 
-    deployment = await installation.get("Deployment", f"{namespace}-web", "apps/v1")
+    deployment = await installation.get("Deployment", "web", "apps/v1")
     assert deployment is not None
     assert deployment["status"]["readyReplicas"] == 3
-    assert deployment["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] == "shop-cache:6379"
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"] == "cache:6379"
 
     key = await installation.get("Secret", "vault-vault-key")
-    vault = await installation.get("Deployment", f"{namespace}-vault", "apps/v1")
+    vault = await installation.get("Deployment", "vault", "apps/v1")
     address = await installation.get("ConfigMap", "vault-vault-address")
     assert key is not None
     assert vault is not None
     assert address is not None
     assert vault["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"] == "vault-vault-key"
-    assert address["data"] == {"address": f"http://{namespace}-vault.{namespace}.svc:8200", "sealed": "false"}
+    assert address["data"] == {"address": f"http://vault.{namespace}.svc:8200", "sealed": "false"}
 
     web: Object = yaml.safe_load((EXAMPLES / "applications/30-web.yaml").read_text())
     settings = web["spec"]["settings"]
@@ -58,7 +58,7 @@ async def test_the_whole_story(installation: Installation) -> None:
     assert "settings.theme" in condition(held, "SettingsValid")["message"]
     await installation.application("web", "webapp", "1.1.0", settings={**settings, "theme": "dark"})
     await installation.ready("web", "1.1.0", within=60)
-    page = await installation.get("ConfigMap", f"{namespace}-web")
+    page = await installation.get("ConfigMap", "web")
     assert page is not None
     assert "#111" in page["data"]["theme.css"]
 

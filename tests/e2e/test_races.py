@@ -178,7 +178,7 @@ async def test_removal_during_install_leaves_nothing(installation: Installation)
     await installation.delete("four")
     await installation.gone("four")
     assert await installation.release("four") == {}
-    assert await installation.get("Deployment", f"{installation.namespace}-four", "apps/v1") is None
+    assert await installation.get("Deployment", "four", "apps/v1") is None
     assert await shown(installation, "four") == {}
     assert await installation.record("four") is None
     await keep(installation, "four", "removal-during-install")

@@ -68,7 +68,7 @@ def _more(name: str) -> dict[str, Any]:
 async def test_a_real_rollout_is_waited_for(installation: Installation, name: str) -> None:
     obj = await installation.ready(name)
     kind, api_version = KINDS[name]["kind"], KINDS[name]["apiVersion"]
-    found = await installation.get(kind, f"{installation.namespace}-{name}", api_version)
+    found = await installation.get(kind, name, api_version)
     assert found is not None
     status = found["status"]
     reached = {
@@ -88,7 +88,7 @@ async def test_a_failed_job_fails_the_release_and_is_named(installation: Install
     failure = obj["status"]["failure"]
     assert failure["reason"] == "ResourceFailed"
     assert failure["actor"] == "author", "nothing but another version or other settings helps"
-    assert f"Job/{installation.namespace}-failing" in failure["message"]
+    assert "Job/failing" in failure["message"]
     told = condition(obj, "ReadyInCluster")
     assert (told["status"], told["reason"]) == ("False", "ResourceFailed")
 
@@ -98,7 +98,7 @@ async def test_a_rollout_that_takes_too_long_names_what_was_awaited(installation
     failure = obj["status"]["failure"]
     assert failure["reason"] == "ReadinessTimeout"
     assert "3 s" in failure["message"]
-    assert f"Deployment/{installation.namespace}-stuck" in failure["message"]
+    assert "Deployment/stuck" in failure["message"]
     assert failure["nextTry"], "it may still become ready"
     assert await revisions(installation, "stuck") == ["deployed"], "waiting again is not releasing again"
 
@@ -107,7 +107,7 @@ async def test_people_see_what_is_awaited(installation: Installation) -> None:
     obj = await installation.status("slow", lambda status: status.get("progress"))
     progress = obj["status"]["progress"]
     assert (progress["completed"], progress["remaining"]) == (0, 1)
-    assert progress["waitingFor"][0].startswith(f"Deployment/{installation.namespace}-slow: ")
+    assert progress["waitingFor"][0].startswith("Deployment/slow: ")
     obj = await installation.ready("slow")
     assert "progress" not in obj["status"]
 

@@ -182,15 +182,7 @@ class Context:
         Raises:
             PermanentError: VALIDATION_FAILED, the setting is neither true nor false.
         """
-        text = self.environ.get(ACCEPT_PLAIN_PAYLOADS, "") or "false"
-        if text not in {"true", "false"}:
-            raise PermanentError(
-                Reason.VALIDATION_FAILED,
-                f"{ACCEPT_PLAIN_PAYLOADS} is {text!r}",
-                hint="set it to true or false",
-                actor=Actor.USER,
-            )
-        return text == "true"
+        return self.switch(ACCEPT_PLAIN_PAYLOADS, default=False)
 
     @property
     def ui(self) -> str:
@@ -267,6 +259,19 @@ class Context:
     def continue_after_events(self) -> int:
         """After how many events a lifecycle's run hands over to the next."""
         return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
+
+    def switch(self, name: str, *, default: bool) -> bool:
+        """Return what the environment variable ``name`` says: true or false.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, it says something else.
+        """
+        text = self.environ.get(name, "") or str(default).lower()
+        if text not in {"true", "false"}:
+            raise PermanentError(
+                Reason.VALIDATION_FAILED, f"{name} is {text!r}", hint="set it to true or false", actor=Actor.USER
+            )
+        return text == "true"
 
     def number(self, name: str, default: int) -> int:
         """Return a whole number from 1 that the environment variable ``name`` holds.

@@ -83,6 +83,7 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
     import uvloop
 
     from windlass import logs
+    from windlass.adapters.targets.kubeconfig import Allowed
     from windlass.contracts.lifecycle import Limits
     from windlass.worker.main import Keys, run
     from windlass.worker.rates import Rates
@@ -116,6 +117,9 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
         packages=context.package_limits,
         fetch=context.fetch_limits,
         accept_plain_payloads=context.accept_plain_payloads,
+        default_accounts=context.switch("WINDLASS_DEFAULT_ACCOUNTS", default=True),
+        # The clusters of an embedded stack are on this machine.
+        kubeconfigs=Allowed.parse(context.environ.get("WINDLASS_KUBECONFIGS", "local" if context.stack else "")),
         keep_requests=timedelta(hours=context.number("WINDLASS_KEEP_REQUESTS_HOURS", 168)),
     )
     keys = Keys(payloads=context.keyring, digests=context.digest_key)

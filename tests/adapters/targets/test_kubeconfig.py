@@ -127,3 +127,11 @@ def test_local_addresses(address: str, local: bool) -> None:
 async def test_a_name_of_a_local_address_is_refused_at_every_connect() -> None:
     with pytest.raises(LocalAddressError, match="loopback or link-local"):
         await GuardedResolver().resolve("localhost", 443)
+
+
+def test_what_an_installation_allows() -> None:
+    assert Allowed.parse("") == Allowed()
+    assert Allowed.parse("local, proxy") == Allowed(local=True, proxy=True)
+    with pytest.raises(PermanentError, match="exec") as caught:
+        Allowed.parse("exec,local")
+    assert "insecure, local, proxy" in caught.value.hint

@@ -68,6 +68,24 @@ class Allowed:
     insecure: bool = False
     local: bool = False
 
+    @classmethod
+    def parse(cls, text: str) -> Allowed:
+        """Read the setting: names of attributes, separated by commas; empty allows nothing.
+
+        Raises:
+            PermanentError: VALIDATION_FAILED, it names something else.
+        """
+        names = {name.strip() for name in text.split(",") if name.strip()}
+        known = {"proxy", "insecure", "local"}
+        if unknown := sorted(names - known):
+            raise PermanentError(
+                Reason.VALIDATION_FAILED,
+                f"kubeconfigs may not be allowed {', '.join(unknown)}",
+                hint=f"name some of {', '.join(sorted(known))}, separated by commas",
+                actor=Actor.ADMIN,
+            )
+        return cls(proxy="proxy" in names, insecure="insecure" in names, local="local" in names)
+
 
 def read_foreign(text: bytes, where: str, allowed: Allowed) -> ApiAccess:
     """Read a kubeconfig from a Secret.

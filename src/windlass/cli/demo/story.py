@@ -20,7 +20,7 @@ INSTALLATION: Final = "windlass-demo"
 NAMESPACE: Final = "demo"
 REPOSITORY: Final = "windlass-demo"
 PACKAGES: Final = ("cache", "web", "vault")
-WEB: Final = {"title": "The shop", "replicas": 3, "cache": {"host": f"{NAMESPACE}-cache"}}
+WEB: Final = {"title": "The shop", "replicas": 3, "cache": {"host": "cache"}}
 STILL_SECONDS: Final = 2.5
 """How long the demo watches that nothing moves without a worker."""
 
@@ -86,14 +86,14 @@ async def _install(stage: Stage) -> None:
         await stage.apply(application("vault", "vault", "1.0.0", {"sealAfterMinutes": 10}))
         for name in PACKAGES:
             await stage.check(f"{name} is ready in version 1.0.0", look.ready(stage, name, "1.0.0"))
-        cache = look.workload(stage, "StatefulSet", "demo-cache", replicas=1, version="1.0.0")
-        await stage.check("StatefulSet demo-cache: 1 pod of version 1.0.0 ready", cache)
+        cache = look.workload(stage, "StatefulSet", "cache", replicas=1, version="1.0.0")
+        await stage.check("StatefulSet cache: 1 pod of version 1.0.0 ready", cache)
         await _web_runs(stage, replicas=3, version="1.0.0")
-        told = look.environment(stage, "demo-web", "CACHE_ADDRESS", "demo-cache:6379")
-        await stage.check("its pods are told CACHE_ADDRESS=demo-cache:6379", told)
-        mounted = look.mounts_secret(stage, "demo-vault", "vault-vault-key")
+        told = look.environment(stage, "web", "CACHE_ADDRESS", "cache:6379")
+        await stage.check("its pods are told CACHE_ADDRESS=cache:6379", told)
+        mounted = look.mounts_secret(stage, "vault", "vault-vault-key")
         await stage.check("a hook made Secret vault-vault-key, and its value made the chart mount it", mounted)
-        address = look.data(stage, "vault-vault-address", "address", "http://demo-vault.demo.svc:8200")
+        address = look.data(stage, "vault-vault-address", "address", "http://vault.demo.svc:8200")
         await stage.check("a hook wrote the address down once the release was ready", address)
         for name in PACKAGES:
             await stage.check(f"Helm: {name} has revision 1, deployed", look.revision(stage, name, 1))
@@ -104,8 +104,8 @@ async def _reconfigure(stage: Stage) -> None:
         downloads = _count(stage, "web", "Download")
         await stage.apply(application("web", "webapp", "1.0.0", {**WEB, "replicas": 5, "title": "The shop is open"}))
         await _web_runs(stage, replicas=5, version="1.0.0")
-        page = look.data(stage, "demo-web", "index.html", "The shop is open")
-        await stage.check("ConfigMap demo-web shows the new title", page)
+        page = look.data(stage, "web", "index.html", "The shop is open")
+        await stage.check("ConfigMap web shows the new title", page)
         await stage.check("Helm: web has revision 2, deployed", look.revision(stage, "web", 2))
 
         async def no_download() -> Finding:
@@ -147,7 +147,7 @@ async def _upgrade(stage: Stage) -> None:
         stage.remark(f"worker started again, pid {stage.worker.start()}")
         await stage.check("web is ready in version 1.1.0", look.ready(stage, "web", "1.1.0"))
         await _web_runs(stage, replicas=8, version="1.1.0")
-        await stage.check("ConfigMap demo-web has the dark theme", look.data(stage, "demo-web", "theme.css", "#111"))
+        await stage.check("ConfigMap web has the dark theme", look.data(stage, "web", "theme.css", "#111"))
         newer = look.revision_after(stage, "web", before)
         await stage.check("Helm: a newer revision is deployed, and none is left pending", newer)
 
@@ -172,8 +172,8 @@ async def _uninstall(stage: Stage) -> None:
 
 
 async def _web_runs(stage: Stage, *, replicas: int, version: str) -> None:
-    seen = look.workload(stage, "Deployment", "demo-web", replicas=replicas, version=version)
-    await stage.check(f"Deployment demo-web: {replicas} pods of version {version} ready", seen)
+    seen = look.workload(stage, "Deployment", "web", replicas=replicas, version=version)
+    await stage.check(f"Deployment web: {replicas} pods of version {version} ready", seen)
 
 
 async def _delete(stage: Stage, names: Sequence[str]) -> None:
