@@ -149,6 +149,15 @@ async def test_definitions_and_objects_with_conditions_are_waited_for(installati
         ObjectRef(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=f"{plural}.{group}")
         for plural in ("gizmos", "gadgets")
     ]
+    # Definitions are the whole cluster's: the account of this namespace is allowed them here.
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{installation.namespace}-definitions"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "windlass-application", "namespace": installation.namespace}],
+    }
+    await installation.apply(binding)
     try:
         await installation.application("gizmo", "gizmo", "1.0.0")
         obj = await installation.status("gizmo", lambda status: status.get("progress"))
@@ -164,3 +173,10 @@ async def test_definitions_and_objects_with_conditions_are_waited_for(installati
         await installation.gone("gizmo")
         for ref in definitions:
             await installation.kube.delete(ref)
+        await installation.kube.delete(
+            ObjectRef(
+                api_version="rbac.authorization.k8s.io/v1",
+                kind="ClusterRoleBinding",
+                name=f"{installation.namespace}-definitions",
+            )
+        )

@@ -78,7 +78,7 @@ async def test_all_packages_with_a_record_are_listed(store: RecordStore) -> None
     for key in (KEY, *others):
         await store.save(key, FULL, None)
     assert set(await store.stored("windlass")) == {KEY, *others}
-    assert await store.stored("second") == []
+    assert await store.stored("second") == {}
 
 
 async def test_two_writers_do_not_overwrite_each_other(store: RecordStore) -> None:

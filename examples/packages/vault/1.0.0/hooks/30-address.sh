@@ -17,6 +17,6 @@ object:
   metadata:
     name: $address_map
   data:
-    address: http://$WINDLASS_NAMESPACE-$instance.$WINDLASS_NAMESPACE.svc:8200
+    address: http://$instance.$WINDLASS_NAMESPACE.svc:8200
     sealed: "false"
 END
