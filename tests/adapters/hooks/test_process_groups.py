@@ -244,6 +244,8 @@ async def test_a_killed_runner_or_keeper_fails_the_hook_and_leaves_nothing(
         await running
     assert caught.value.reason is Reason.BEFORE_HELM_HOOKS_FAILED
     await eventually(lambda: not any(alive(pid) for pid in family), what="the hook's processes are gone")
+    if who == "runner":
+        await eventually(lambda: not runner._link._connection.open, what="the worker sees it")
     await runner.run(package.hook_run("true"))
     await eventually(lambda: len(list((tmp_path / "runs").iterdir())) == 1, what="one folder of a living runner")
 
