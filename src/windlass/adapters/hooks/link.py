@@ -215,7 +215,7 @@ class Link:
             connection = _Connection(await self._start())
             try:
                 hello = await connection.greeted()
-            except BaseException:
+            except BaseException:  # whatever ends the greeting, a cancel too: the process just started must not stay
                 await to_the_end(connection.close())
                 raise
             self._connection = connection
