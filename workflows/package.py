@@ -487,6 +487,7 @@ class PackageLifecycleWorkflow:
 
     async def _hand_over(self) -> None:
         await self._hooks.hand_over()
+        await self._write()  # the server may hold the next run back for a second: too late to show a failure that heals
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
             LifecycleInput(
