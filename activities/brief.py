@@ -15,7 +15,7 @@ from typing import Any, Final
 from windlass.activities.heartbeat import Beat, heartbeating
 
 LINGER: Final = 0.1
-"""Seconds that a local activity waits for the end: for so long, orders and other news of its workflow wait too."""
+"""Seconds that a local activity waits for the end: for so long, actions and other news of its workflow wait too."""
 
 TAKEN_WITHIN: Final = 2.0
 """Seconds until work that no activity has come for is cancelled: its workflow was lost, or its shard was, and a shard

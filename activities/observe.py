@@ -142,7 +142,7 @@ class ObserveActivities:
     async def _restored(self, request: ObserveRequest, package: PackageObject | None) -> Restored:
         stored = await self._records.load(request.key)
         status = package.status if package else None
-        orders = tuple(status.orders or ()) if status else ()
+        actions = tuple(status.actions or ()) if status else ()
         record, ref = stored or (None, None)
         same_life = bool(record and package and record.uid == package.metadata.uid)
         return Restored(
@@ -150,7 +150,7 @@ class ObserveActivities:
             released=record.released.artifact if record and record.released else None,
             completed=(status.completed or "") if status and same_life else "",
             conditions=_conditions(package) if same_life else (),
-            orders=orders,
+            actions=actions,
             paused=bool(status and status.paused),
             record=ref,
             placement=record.placement if record else None,

@@ -95,7 +95,7 @@ class SettingsActivities:
                 Reason.REVISION_LOST,
                 f"the state Secret {record_name(request.key)} in {SYSTEM_NAMESPACE} does not hold the "
                 f"settings of the good release of version {request.artifact.exact}",
-                hint="order `rollback --to` another revision, or change the object to what shall run",
+                hint="use `windlass rollback --to` another revision, or change the object to what shall run",
                 actor=Actor.USER,
             )
         restored = {

@@ -1,7 +1,7 @@
 """How a lifecycle's state moves: pure functions from one `LifecycleState` to the next.
 
 `domain.lifecycle.transitions` says what a step teaches about the package; here is what that means for everything else
-that is carried: conditions, failures, notes, orders. Time and chance come in as arguments.
+that is carried: conditions, failures, notes, actions. Time and chance come in as arguments.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import EventNote, Failure, HookQueue, LifecycleState, Order, Quarantined
-    from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, SeenStatus
+    from windlass.contracts.lifecycle import Action, EventNote, Failure, HookQueue, LifecycleState, Quarantined
+    from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord, SeenStatus
     from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain.backoff import delay
@@ -52,24 +52,24 @@ def noted(state: LifecycleState, reason: str, note: str, now: float, *, warning:
     return state.model_copy(update={"notes": (*state.notes, event)[-NOTES_KEPT:]})
 
 
-def ordered(state: LifecycleState, name: str, order: Order, now: float, *, detail: str = "") -> LifecycleState:
+def requested(state: LifecycleState, name: str, action: Action, now: float, *, detail: str = "") -> LifecycleState:
     """Return ``state`` with an accepted order of a person among the kept ones.
 
-    ``detail`` says what the order is about, as in ``pause before UpgradeRelease``.
+    ``detail`` says what the action is about, as in ``pause before UpgradeRelease``.
     """
-    record = OrderRecord(
-        order=name,
-        uid=order.uid or None,
+    record = ActionRecord(
+        action=name,
+        uid=action.uid or None,
         detail=detail or None,
-        who=order.who,
-        why=order.why,
+        who=action.who,
+        why=action.why,
         at=datetime.fromtimestamp(int(now), UTC),
     )
-    # The uid of an ActionRequest is among them before the order takes effect.
-    others = [one for one in state.orders if not order.uid or one.uid != order.uid]
-    state = state.model_copy(update={"orders": (*others, record)[-ORDERS_KEPT:]})
-    why = f": {order.why}" if order.why else ""
-    return noted(state, f"Ordered{name.capitalize()}", f"{order.who} ordered {record.text}{why}", now)
+    # The uid of an ActionRequest is among them before the action takes effect.
+    others = [one for one in state.actions if not action.uid or one.uid != action.uid]
+    state = state.model_copy(update={"actions": (*others, record)[-ACTIONS_KEPT:]})
+    why = f": {action.why}" if action.why else ""
+    return noted(state, f"{name.capitalize()}Requested", f"{action.who} requested {record.text}{why}", now)
 
 
 def observed(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
@@ -121,7 +121,7 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
                 artifact=kept.artifact, released=kept.released, completed=kept.completed, placed=kept.placement
             ),
             "conditions": conditions,
-            "orders": kept.orders,
+            "actions": kept.actions,
             "paused": kept.paused,
             "record": kept.record,
             "version": kept.version,
@@ -170,7 +170,7 @@ def _fresh(now: float) -> dict[str, object]:
         "failure": None,
         "interruptions": None,
         "paused": False,
-        "orders": (),
+        "actions": (),
         "control": Control(),
         "unrecorded": (),
         "quarantine": (),

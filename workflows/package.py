@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any
 
 from temporalio import workflow
 
+from windlass.workflows import _actions as actions
+from windlass.workflows import _beside as beside
 from windlass.workflows import _drift as drift
-from windlass.workflows import _orders as orders
 from windlass.workflows import _requests as requests
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
-from windlass.workflows._options import HANDOVER_GRACE, QUICK, STATUS_DELAY
+from windlass.workflows._options import QUICK, STATUS_DELAY
 from windlass.workflows._performer import REMOTE, foregone, perform
 from windlass.workflows._recorder import Recorder
-from windlass.workflows._waiting import stopped, wait
+from windlass.workflows._waiting import wait
 
 with workflow.unsafe.imports_passed_through():
     from temporalio.exceptions import FailureError, is_cancelled_exception
@@ -29,19 +29,19 @@ with workflow.unsafe.imports_passed_through():
         PACKAGE_LIFECYCLE,
         QUARANTINED,
         RELEASE_DRIFTED,
+        Action,
+        ActionResult,
         DesiredChanged,
         DumpView,
         HookEvents,
         LifecycleInput,
         LifecycleState,
-        Order,
-        OrderResult,
-        PauseOrder,
+        PauseAction,
         Quarantined,
         QueuesView,
         ReleaseDrifted,
-        ResumeOrder,
-        RollbackOrder,
+        ResumeAction,
+        RollbackAction,
         StatusView,
     )
     from windlass.contracts.status import decided, phase, queues_view, status_view, step_text
@@ -160,51 +160,51 @@ class PackageLifecycleWorkflow:
             self._state = moves.quarantined(self._state, message, workflow.time())
 
     @workflow.update
-    async def retry(self, order: Order) -> OrderResult:
+    async def retry(self, action: Action) -> ActionResult:
         """Try the failed step again now, reading the package's source anew if it could not be loaded.
 
         A version that was rejected is tried again, and so are hook queues that have failed.
         """
-        return await self._requests.carry_out(order, lambda state: orders.retry_all(state, order, workflow.time()))
+        return await self._requests.carry_out(action, lambda state: actions.retry_all(state, action, workflow.time()))
 
     @workflow.update
-    async def pause(self, order: PauseOrder) -> OrderResult:
-        """Begin no further step until the order `resume`; what runs is finished, removal is not held up.
+    async def pause(self, action: PauseAction) -> ActionResult:
+        """Begin no further step until the action `resume`; what runs is finished, removal is not held up.
 
         With steps named, only these are not begun: breakpoints.
         """
-        result = await self._requests.carry_out(order, lambda state: orders.pause(state, order, workflow.time()))
+        result = await self._requests.carry_out(action, lambda state: actions.pause(state, action, workflow.time()))
         if self._state.paused and self._state.progress.watching:
-            await self._hooks.hold()  # when the order is answered, it holds for event hooks as well
+            await self._hooks.hold()  # when the action is answered, it holds for event hooks as well
         return result
 
     @workflow.update
-    async def resume(self, order: ResumeOrder) -> OrderResult:
+    async def resume(self, action: ResumeAction) -> ActionResult:
         """Go on after `pause`, after `cancel`, or past a breakpoint."""
-        return await self._requests.carry_out(order, lambda state: orders.resume(state, order, workflow.time()))
+        return await self._requests.carry_out(action, lambda state: actions.resume(state, action, workflow.time()))
 
     @workflow.update
-    async def cancel(self, order: Order) -> OrderResult:
+    async def cancel(self, action: Action) -> ActionResult:
         """Stop the running step and hold there until `retry` or `resume`, or until the object changes."""
         return await self._requests.carry_out(
-            order, lambda state: orders.cancel(state, order, workflow.time(), running=self._running)
+            action, lambda state: actions.cancel(state, action, workflow.time(), running=self._running)
         )
 
     @workflow.update
-    async def skip(self, order: Order) -> OrderResult:
+    async def skip(self, action: Action) -> ActionResult:
         """Pass over the failed step; only hooks, and a release that a person accepts as it stands."""
         return await self._requests.carry_out(
-            order, lambda state: orders.skip(state, order, workflow.time(), running=self._running)
+            action, lambda state: actions.skip(state, action, workflow.time(), running=self._running)
         )
 
     @workflow.update
-    async def rollback(self, order: RollbackOrder) -> OrderResult:
-        """Go back to a good release and stay there until the object changes or the order `retry`."""
-        return await self._requests.carry_out(order, lambda state: orders.rollback(state, order, workflow.time()))
+    async def rollback(self, action: RollbackAction) -> ActionResult:
+        """Go back to a good release and stay there until the object changes or the action `retry`."""
+        return await self._requests.carry_out(action, lambda state: actions.rollback(state, action, workflow.time()))
 
     @workflow.query
     def status(self) -> StatusView:
-        """Phase, step, failure, conditions, orders."""
+        """Phase, step, failure, conditions, actions."""
         return status_view(self._key, self._state, self._running or self._decide())
 
     @workflow.query
@@ -222,13 +222,13 @@ class PackageLifecycleWorkflow:
             history_events=workflow.info().get_current_history_length(),
         )
 
-    def _answer(self, answered: orders.Answered) -> OrderResult:
+    def _answer(self, answered: actions.Answered) -> ActionResult:
         self._state = answered.state
         self._interrupted = self._interrupted or (answered.interrupt and self._running is not None)
         if answered.look_again:
             self._stale, self._look_at = True, 0.0
         step = self._running or self._decide()
-        return OrderResult(
+        return ActionResult(
             accepted=answered.accepted, phase=phase(self._state).value, step=step_text(step), message=answered.message
         )
 
@@ -288,28 +288,28 @@ class PackageLifecycleWorkflow:
         self._remote = step.step in REMOTE
         task = asyncio.create_task(perform(self._key, step, self._state, self._went_remote))
         try:
-            wrote = await self._accompany(task, step)
+            wrote = await beside.accompany(task, step, self._beside())
         finally:
             interrupted = self._interrupted
             self._running, self._interrupted = None, False
         try:
             performed = await task
         except (FailureError, asyncio.CancelledError) as error:
-            self._unfinished(step, error, ordered=interrupted, stopped=task.cancelling() > 0)
+            self._unfinished(step, error, requested=interrupted, stopped=task.cancelling() > 0)
             return
         if step.step is Step.UPGRADE_RELEASE and not wrote:
             # Nobody has seen "being applied": the transition times of what was True before must not move.
             self._set(conditions=started.conditions)
         self._fold(step, started, performed)
 
-    def _unfinished(self, step: Next, error: BaseException, *, ordered: bool, stopped: bool) -> None:
+    def _unfinished(self, step: Next, error: BaseException, *, requested: bool, stopped: bool) -> None:
         """Take note that a step ended without success.
 
-        ``ordered`` says that a person had it stopped, ``stopped`` that this workflow did for whatever reason.
+        ``requested`` says that a person had it stopped, ``stopped`` that this workflow did for whatever reason.
         """
         details, cancelled = failure_of(error), is_cancelled_exception(error)
-        if ordered or (stopped and cancelled):
-            # What an order has stopped has not failed, however it ended.
+        if requested or (stopped and cancelled):
+            # What an action has stopped has not failed, however it ended.
             workflow.logger.info("step cancelled", extra={"step": step.label})
             self._set(interruptions=None)
         elif cancelled or details.reason in NO_FAILURES:
@@ -346,70 +346,28 @@ class PackageLifecycleWorkflow:
 
     # -- beside a running step ----------------------------------------------------------------------------------
 
-    async def _accompany(self, task: asyncio.Task[Performed], step: Next) -> bool:
-        """Stay beside a running step: observe changes, cancel it when they say so, show it when it takes long.
-
-        Returns whether status was written meanwhile.
-        """
-        try:
-            return await self._stay_beside(task, step)
-        finally:
-            # Whatever ends the company, the cancellation of the whole workflow among it: no step is left alone.
-            await stopped(task)
-
-    async def _stay_beside(self, task: asyncio.Task[Performed], step: Next) -> bool:
-        show_at, give_up_at = 0.0, 0.0
-        wrote = remote = False
-        while not task.done():
-            if self._remote and not remote:
-                remote, show_at = True, workflow.time() + self._show_after
-            look_at = self._look_at if self._stale else 0.0
-            write_at = self._recorder.retry_at if self._recorder.owes else 0.0
-            until = [at for at in (show_at, give_up_at, look_at, write_at) if at]
-            leaving = give_up_at > 0
-            needed = partial(self._needed_beside, task, leaving=leaving, shown=wrote, remote=remote)
-            await wait(needed, until, summary=f"beside {step.label}")
-            if task.done():
-                break
-            if self._interrupted:
-                workflow.logger.info("cancelling step", extra={"step": step.label, "event": "Ordered"})
-                await stopped(task)
-                break
-            if self._lookable():
-                await self._look_beside(task, step)
-            due = bool(show_at) and workflow.time() >= show_at
-            owed = self._recorder.owes and workflow.time() >= self._recorder.retry_at
-            if due or owed or (wrote and self._news()):
-                show_at, wrote = 0.0, True
-                await self._write(step)
-            if self._handover_due() and not give_up_at:
-                give_up_at = workflow.time() + HANDOVER_GRACE
-            if give_up_at and workflow.time() >= give_up_at:
-                await stopped(task)
-        return wrote
-
-    def _needed_beside(self, task: asyncio.Task[Performed], *, leaving: bool, shown: bool, remote: bool) -> bool:
-        handover = not leaving and self._handover_due()
-        # Orders and failures that come in once the step is on show are shown at once; before, with the step itself.
-        return (
-            task.done()
-            or self._remote != remote
-            or self._interrupted
-            or self._lookable()
-            or handover
-            or (shown and self._news())
+    def _beside(self) -> beside.Host:
+        return beside.Host(
+            remote=lambda: self._remote,
+            show_after=lambda: self._show_after,
+            interrupted=lambda: self._interrupted,
+            lookable=self._lookable,
+            look_at=lambda: self._look_at if self._stale else 0.0,
+            look=self._look_beside,
+            write_at=lambda: self._recorder.retry_at if self._recorder.owes else 0.0,
+            news=self._news,
+            write=self._write,
+            leaving=self._handover_due,
         )
 
     def _went_remote(self) -> None:
         self._remote = True
 
-    async def _look_beside(self, task: asyncio.Task[Performed], step: Next) -> None:
+    async def _look_beside(self, step: Next) -> str:
         before = self._state
         await self._look()
         event = classify(before.wanted, self._state.wanted)
-        if not task.done() and cancels(event, step, before.progress):
-            workflow.logger.info("cancelling step", extra={"step": step.label, "event": event.value})
-            await stopped(task)
+        return event.value if cancels(event, step, before.progress) else ""
 
     # -- hook queues -----------------------------------------------------------------------------------------------
 
@@ -473,7 +431,7 @@ class PackageLifecycleWorkflow:
             sent = self._state.notes
             self._hooks.news = False
             after = await self._recorder.write(self._state, step or self._running or self._decide())
-            # Orders may have come in during the write: only the writer's own fields are taken over.
+            # Actions may have come in during the write: only the writer's own fields are taken over.
             notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
             self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
             return bool(after.written)

@@ -117,9 +117,9 @@ STATUS: dict[str, Any] = {
         {"type": "Ready", "status": "True", "reason": "Ready", "lastTransitionTime": "2026-01-01T00:00:00Z"},
         {"type": "FromTheFuture", "status": "True", "reason": "X", "lastTransitionTime": "2026-01-01T00:00:00Z"},
     ],
-    "orders": [
-        {"order": "retry", "who": "ada", "at": "2026-01-01T00:00:00Z"},
-        {"order": "retry", "who": "bob", "at": "2026-01-01T00:00:02Z"},
+    "actions": [
+        {"action": "retry", "who": "ada", "at": "2026-01-01T00:00:00Z"},
+        {"action": "retry", "who": "bob", "at": "2026-01-01T00:00:02Z"},
     ],
     "paused": True,
 }
@@ -137,8 +137,8 @@ async def test_what_outlived_the_workflow_is_restored() -> None:
     assert restored.release.revision == 4
     assert [condition.type for condition in restored.conditions] == list(Type)
     assert find(restored.conditions, Type.READY).status is Status.TRUE
-    assert restored.paused, "also when later orders have pushed the pause out of the list"
-    assert [order.who for order in restored.orders] == ["ada", "bob"]
+    assert restored.paused, "also when later actions have pushed the pause out of the list"
+    assert [action.who for action in restored.actions] == ["ada", "bob"]
 
 
 async def test_another_life_leaves_its_content_and_release_and_nothing_else() -> None:

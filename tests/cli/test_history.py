@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from windlass.cli.inspect.history import Entry, Story, gaps, history_document, history_table, merged, with_orders
-from windlass.contracts.objects import OrderRecord
+from windlass.cli.inspect.history import Entry, Story, gaps, history_document, history_table, merged, with_actions
+from windlass.contracts.objects import ActionRecord
 from windlass.runtime.history import Chronicle
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)
@@ -33,11 +33,11 @@ def drawn(*entries: Entry, width: int) -> list[str]:
 
 
 def test_one_line_for_each_thing_newest_last() -> None:
-    order = entry(2.2, "order", "pause", who="ann", why="audit")
-    assert drawn(entry(1, took=0.25, why="webapp 1.1.0"), order, width=80) == [
+    action = entry(2.2, "action", "pause", who="ann", why="audit")
+    assert drawn(entry(1, took=0.25, why="webapp 1.1.0"), action, width=80) == [
         "TIME      KIND   WHAT   RESULT  TOOK  WHY",
         "00:05:01  step   Load   done    0.2s  webapp 1.1.0",
-        "00:05:02  order  pause  done          ann: audit",
+        "00:05:02  action  pause  done          ann: audit",
     ]
 
 
@@ -72,17 +72,17 @@ def test_signals_in_a_row_are_one() -> None:
     assert [(one.kind, one.times) for one in story] == [("signal", 2), ("step", 1), ("signal", 2)]
 
 
-def test_orders_say_what_they_were_about_and_are_told_once() -> None:
+def test_actions_say_what_they_were_about_and_are_told_once() -> None:
     told = [
-        entry(1, "order", "pause", who="ann", why="audit"),
-        entry(2, "order", "pause", "refused", who="ann", why="audit"),
+        entry(1, "action", "pause", who="ann", why="audit"),
+        entry(2, "action", "pause", "refused", who="ann", why="audit"),
         entry(3),
     ]
     kept = [
-        OrderRecord(order="pause", detail="before UpgradeRelease", who="ann", why="audit", at=NOW),
-        OrderRecord(order="rollback", detail="to revision 1 (1.0.0)", who="bob", at=NOW - timedelta(days=90)),
+        ActionRecord(action="pause", detail="before UpgradeRelease", who="ann", why="audit", at=NOW),
+        ActionRecord(action="rollback", detail="to revision 1 (1.0.0)", who="bob", at=NOW - timedelta(days=90)),
     ]
-    assert [(one.what, one.result, one.who) for one in with_orders(told, kept)] == [
+    assert [(one.what, one.result, one.who) for one in with_actions(told, kept)] == [
         ("pause before UpgradeRelease", "done", "ann"),
         ("pause", "refused", "ann"),
         ("Load", "done", ""),
@@ -114,12 +114,12 @@ def test_what_is_not_known_any_more_is_said(complete: bool, since: int | None, m
 
 
 def test_a_document_for_programs() -> None:
-    story = Story(entries=[entry(1, "order", "pause", who="ann", why="audit"), entry(2, took=0.0)], forgotten=["x"])
+    story = Story(entries=[entry(1, "action", "pause", who="ann", why="audit"), entry(2, took=0.0)], forgotten=["x"])
     assert history_document(story) == {
         "entries": [
             {
                 "time": "2026-01-01T00:05:01Z",
-                "kind": "order",
+                "kind": "action",
                 "what": "pause",
                 "result": "done",
                 "who": "ann",

@@ -211,10 +211,10 @@ def test_what_is_awaited_is_named() -> None:
 
 def test_sections_come_in_order_and_empty_ones_not_at_all() -> None:
     ref = ObjectRef(api_version="apps/v1", kind="Deployment", namespace="shop", name="web")
-    orders = [{"order": "pause", "who": "ann", "why": "[red]audit[/red]", "at": stamp(hours=1)}]
+    actions = [{"action": "pause", "who": "ann", "why": "[red]audit[/red]", "at": stamp(hours=1)}]
     objects = [(ref, "current"), (ref, "in progress: 1 of 2")]
-    lines = told(application({**READY, "orders": orders}), event(1), objects=objects)
-    titles = ["Conditions", "Objects of the release", "Orders", "Events"]
+    lines = told(application({**READY, "actions": actions}), event(1), objects=objects)
+    titles = ["Conditions", "Objects of the release", "Actions", "Events"]
     assert [line for line in lines if line in titles] == titles
     shown = [line.split() for line in lines]
     assert ["Deployment/web", "current"] in shown
@@ -290,14 +290,14 @@ def test_a_rolled_back_package_says_what_is_kept_and_what_to_do(width: int) -> N
     assert any(line.split()[-4:] == ["revision", "3", "1.0.0", "0123456789ab"] for line in lines)
 
 
-@pytest.mark.parametrize(("cause", "orders"), [("Failed", ["retry", "rollback", "skip"]), ("Cancelled", ["resume"])])
-def test_what_holds_names_the_orders_that_end_it(cause: str, orders: list[str]) -> None:
+@pytest.mark.parametrize(("cause", "actions"), [("Failed", ["retry", "rollback", "skip"]), ("Cancelled", ["resume"])])
+def test_what_holds_names_the_actions_that_end_it(cause: str, actions: list[str]) -> None:
     held = {"step": "UpgradeRelease", "cause": cause, "message": "stopped by ada", "at": stamp()}
     status = {"phase": "Held", "held": held, "breakpoints": ["AfterHelm"]}
     lines = told(application(status))
     at = lines.index(f"Held  at UpgradeRelease: {cause}")
     assert lines[at + 1] == "  stopped by ada"
-    assert [line.split()[2] for line in lines if line.startswith("  Now:")] == orders
+    assert [line.split()[2] for line in lines if line.startswith("  Now:")] == actions
     assert "Breakpoints  before AfterHelm" in lines
 
 
@@ -307,6 +307,6 @@ def test_what_failed_is_told_once() -> None:
     assert text.count("settings.mode") == 1
 
 
-def test_an_order_shows_what_it_is_about() -> None:
-    order = {"order": "pause", "detail": "before UpgradeRelease", "who": "ada", "why": "to look", "at": stamp()}
-    assert any("pause before UpgradeRelease" in line for line in told(application({"orders": [order]})))
+def test_an_action_shows_what_it_is_about() -> None:
+    action = {"action": "pause", "detail": "before UpgradeRelease", "who": "ada", "why": "to look", "at": stamp()}
+    assert any("pause before UpgradeRelease" in line for line in told(application({"actions": [action]})))

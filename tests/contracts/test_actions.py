@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from windlass.contracts.actions import ActionRequest, order_of, parse_request
-from windlass.contracts.lifecycle import Order, PauseOrder, ResumeOrder, RollbackOrder
+from windlass.contracts.actions import ActionRequest, action_of, parse_request
+from windlass.contracts.lifecycle import Action, PauseAction, ResumeAction, RollbackAction
 from windlass.domain.ids import Kind, PackageKey
 
 
@@ -34,21 +34,21 @@ def request(action: str, detail: str | None = None, /, kind: str = "Application"
 
 
 @pytest.mark.parametrize(
-    ("made", "order"),
+    ("made", "action"),
     [
-        (request("retry", reason="why"), Order(who="ann", why="why", uid="u1", asked=1767225600.0)),
-        (request("rollback"), RollbackOrder(who="ann", uid="u1", asked=1767225600.0)),
-        (request("rollback", " 3 "), RollbackOrder(who="ann", uid="u1", asked=1767225600.0, to=3)),
+        (request("retry", reason="why"), Action(who="ann", why="why", uid="u1", asked=1767225600.0)),
+        (request("rollback"), RollbackAction(who="ann", uid="u1", asked=1767225600.0)),
+        (request("rollback", " 3 "), RollbackAction(who="ann", uid="u1", asked=1767225600.0, to=3)),
         (
             request("pause", "run, afterHelm"),
-            PauseOrder(who="ann", uid="u1", asked=1767225600.0, before=("run", "afterHelm")),
+            PauseAction(who="ann", uid="u1", asked=1767225600.0, before=("run", "afterHelm")),
         ),
-        (request("resume", "all"), ResumeOrder(who="ann", uid="u1", asked=1767225600.0, everything=True)),
+        (request("resume", "all"), ResumeAction(who="ann", uid="u1", asked=1767225600.0, everything=True)),
     ],
     ids=lambda one: one.spec.action if isinstance(one, ActionRequest) else "",
 )
-def test_a_request_is_an_order(made: ActionRequest, order: Order) -> None:
-    assert order_of(made) == order
+def test_a_request_is_an_action(made: ActionRequest, action: Action) -> None:
+    assert action_of(made) == action
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_request_is_an_order(made: ActionRequest, order: Order) -> None:
 )
 def test_what_makes_no_sense_says_why(made: ActionRequest, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        order_of(made)
+        action_of(made)
 
 
 def test_a_request_is_about_a_package_beside_it_or_a_module() -> None:

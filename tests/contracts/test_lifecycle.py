@@ -17,8 +17,8 @@ from pydantic.json_schema import models_json_schema
 
 from windlass.contracts import catalog, failures, lifecycle, record, steps
 from windlass.contracts.base import WireModel
-from windlass.contracts.lifecycle import Failure, LifecycleInput, LifecycleState, Limits, Order
-from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
+from windlass.contracts.lifecycle import Action, Failure, LifecycleInput, LifecycleState, Limits
+from windlass.contracts.objects import ActionRecord, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.contracts.steps import HookRequest, HookResult, Observation, ReleaseRequest, Restored
 from windlass.domain.ids import Kind, PackageKey
@@ -65,7 +65,7 @@ STATE = LifecycleState(
     conditions=(Condition(type=Type.READY, status=Status.FALSE, reason="Failed", since=1.5, observed_generation=3),),
     failure=Failure(step="Load", reason="LoadFailed", message="why", attempt=3, at=1.0, next_try=2.5),
     paused=True,
-    orders=(OrderRecord.model_validate({"order": "pause", "who": "ada", "at": "2026-01-01T00:00:00Z"}),),
+    actions=(ActionRecord.model_validate({"action": "pause", "who": "ada", "at": "2026-01-01T00:00:00Z"}),),
     seen=SeenStatus(uid="u1", generation=3, digest="d"),
     record=REF,
     release=ReleaseStatus(name="prod.web", namespace="prod", revision=2),
@@ -206,14 +206,14 @@ def test_models_cannot_be_changed_in_place(name: str) -> None:
 
 def test_a_refused_input_is_not_shown() -> None:
     with pytest.raises(ValidationError) as refused:
-        Order.model_validate({"who": "", "why": "canary-4711" * 1000})
+        Action.model_validate({"who": "", "why": "canary-4711" * 1000})
     assert "canary" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("who", "why"), [("", ""), ("a" * 513, ""), ("ada", "w" * 1025)])
-def test_orders_say_who_and_are_bounded(who: str, why: str) -> None:
+def test_actions_say_who_and_are_bounded(who: str, why: str) -> None:
     with pytest.raises(ValidationError):
-        Order(who=who, why=why)
+        Action(who=who, why=why)
 
 
 # -- dataclasses of the domain travel as they are ----------------------------------------------------------------------

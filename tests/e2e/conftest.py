@@ -17,7 +17,8 @@ SHORT: Final = "30"
 """Events after which a lifecycle hands over to its next run, so that it does so within every journey."""
 
 SHORT_TOO: Final = {
-    f"test_{name}" for name in ("examples", "hooks", "lifecycle", "orders", "races", "readiness", "secrets", "settings")
+    f"test_{name}"
+    for name in ("examples", "hooks", "lifecycle", "actions", "races", "readiness", "secrets", "settings")
 }
 """Modules about what lifecycles do; they run once more with short runs. `test_handover` chooses for itself."""
 

@@ -229,10 +229,10 @@ async def test_values_hide_what_came_from_a_secret(installation: Installation) -
     assert json.loads(clear.out) == {"greeting": CANARY}
 
 
-# -- orders and dumps ------------------------------------------------------------------------------------------------
+# -- actions and dumps ------------------------------------------------------------------------------------------------
 
 
-async def test_orders_are_obeyed_and_kept_with_who_and_why(installation: Installation) -> None:
+async def test_actions_are_obeyed_and_kept_with_who_and_why(installation: Installation) -> None:
     await installation.application("ordered", "greeter", "1.0.0")
     await installation.ready("ordered")
     ran = await done(installation, "pause", "ordered", "-r", "audit")
@@ -245,9 +245,9 @@ async def test_orders_are_obeyed_and_kept_with_who_and_why(installation: Install
     me = await user_name(installation.kube)
 
     def kept(status: dict[str, Any]) -> bool:
-        records: list[Object] = status.get("orders") or []
-        orders = [(one["order"], one["who"], one["why"]) for one in records]
-        return orders[0] == ("pause", me, "audit") and orders[-1] == ("resume", me, "audit is over")
+        records: list[Object] = status.get("actions") or []
+        actions = [(one["action"], one["who"], one["why"]) for one in records]
+        return actions[0] == ("pause", me, "audit") and actions[-1] == ("resume", me, "audit is over")
 
     await installation.status("ordered", kept)
     text = (await done(installation, "describe", "ordered")).out
@@ -260,13 +260,13 @@ async def test_single_steps_are_ordered(installation: Installation) -> None:
     wrong = await windlass(installation, "pause", "stepwise", "-b", "lunch", "-r", "x")
     assert (wrong.code, "lunch is none of download, install" in wrong.err) == (2, True), wrong.err
     where = ("-n", installation.namespace)
-    for order, why in (
+    for action, why in (
         ("skip", "nothing has failed"),
         ("cancel", "nothing is running"),
         ("rollback", "there is no good release to go back to"),
     ):
-        told, _ = failed(await windlass(installation, order, "stepwise", "-r", "x", *where))
-        assert told.startswith(f"windlass: {order} was refused: {why} (phase ")
+        told, _ = failed(await windlass(installation, action, "stepwise", "-r", "x", *where))
+        assert told.startswith(f"windlass: {action} was refused: {why} (phase ")
     ran = await done(installation, "pause", "stepwise", "-b", "run", "-b", "afterhelm", "-r", "to look")
     assert ran.out.startswith("stepwise: the lifecycle holds before UpgradeRelease, AfterHelm")
     await installation.application("stepwise", "greeter", "1.1.0")
@@ -306,7 +306,7 @@ async def test_retry_tries_again_at_once(installation: Installation, tmp_path: P
     mended.touch()
     await done(installation, "retry", "again", "-r", "the hook is mended")
     obj = await installation.ready("again")
-    assert [(one["order"], one["why"]) for one in obj["status"]["orders"]] == [("retry", "the hook is mended")]
+    assert [(one["action"], one["why"]) for one in obj["status"]["actions"]] == [("retry", "the hook is mended")]
 
 
 async def test_dump_shows_what_is_carried_and_left_to_do(installation: Installation) -> None:
@@ -447,7 +447,7 @@ async def test_a_package_without_a_lifecycle_is_told_apart(installation: Install
     assert f"not ready within 1 s: Application unserved in {installation.namespace}" in ran.err
 
 
-async def test_without_a_worker_orders_say_so(installation: Installation) -> None:
+async def test_without_a_worker_actions_say_so(installation: Installation) -> None:
     await installation.application("alone", "greeter", "1.0.0")
     await installation.ready("alone")
     installation.kill()

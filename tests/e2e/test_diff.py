@@ -55,7 +55,7 @@ async def test_diff(installation: Installation, tmp_path: Path) -> None:
     code, out, _ = await cli(installation, "diff", "web", "--against", "release")
     assert (code, out) == (0, "")
 
-    await installation.lifecycles.pause(installation.key("web"), installation.order())
+    await installation.lifecycles.pause(installation.key("web"), installation.action())
     await installation.application("web", "web", "1.1.0", settings={"greeting": "hi"})
     code, out, _ = await cli(installation, "diff", "web", "--against", "release", "-o", "json")
     assert code == 1

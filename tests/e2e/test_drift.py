@@ -214,7 +214,7 @@ async def test_nothing_is_put_back_in_maintenance_or_while_paused(installation: 
     await installation.application("left", "greeter", "1.0.0", drift={"mode": "off"})
     for name in ("one", "two", "left"):
         await installation.ready(name)
-    await installation.lifecycles.pause(installation.key("two"), installation.order())
+    await installation.lifecycles.pause(installation.key("two"), installation.action())
     for name in ("one", "two", "left"):
         await installation.kube.delete(config_map(installation, name))
     obj = await in_sync(installation, "one", "DriftDetected")
@@ -225,7 +225,7 @@ async def test_nothing_is_put_back_in_maintenance_or_while_paused(installation: 
     for name in ("one", "two", "left"):
         assert await installation.kube.get(config_map(installation, name)) is None
 
-    await installation.lifecycles.resume(installation.key("two"), installation.order())
+    await installation.lifecycles.resume(installation.key("two"), installation.action())
     await change(installation, application_ref(installation, "one"), {"spec": {"maintenance": None}})
 
     async def back() -> bool:

@@ -11,7 +11,7 @@ from support.event_hooks import Journal, drop, labelled, named, put, write
 from support.installation import Installation, condition
 from support.running import events, keep, running, shown
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Order
+from windlass.contracts.lifecycle import Action
 from windlass.devstack.stack import Stack
 
 
@@ -71,8 +71,8 @@ async def test_an_answered_pause_holds_for_the_very_next_change(installation: In
     for name in ("p-one", "p-two"):  # from the first one on, runs may begin ahead of the lifecycle's word
         await put(installation, name, "paused", x="1")
         await journal.told("Added", name)
-    key, order = installation.key("pauses"), Order(who="ann", why="to look at it")
-    assert (await installation.lifecycles.pause(key, order)).accepted
+    key, action = installation.key("pauses"), Action(who="ann", why="to look at it")
+    assert (await installation.lifecycles.pause(key, action)).accepted
     await put(installation, "p-three", "paused", x="1")
 
     async def waits() -> bool:
@@ -81,7 +81,7 @@ async def test_an_answered_pause_holds_for_the_very_next_change(installation: In
 
     await eventually(waits, what="the lifecycle knows of the change")
     assert [named(one) for one in journal.items] == ["p-one", "p-two"]
-    assert (await installation.lifecycles.resume(key, order)).accepted
+    assert (await installation.lifecycles.resume(key, action)).accepted
     await journal.told("Added", "p-three")
     await keep(installation, "pauses", "pause-with-event-hooks")
 

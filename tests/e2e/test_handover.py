@@ -16,7 +16,7 @@ from temporalio.client import WorkflowHistory
 from support.installation import CONFIG_MAP, GREETING, ROLLOUT, STUCK, Installation, installed, write_package
 from support.running import application_ref, keep, packages, revisions, running
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Order
+from windlass.contracts.lifecycle import Action
 from windlass.devstack.stack import Stack
 
 EVENTS = 30
@@ -105,7 +105,7 @@ echo $0 >> {journal}
     assert [Path(line).stem for line in journal.read_text().split()] == [str(number) for number in range(10, 20)]
     assert await revisions(installation, "one") == ["deployed"]
 
-    await installation.lifecycles.pause(installation.key("one"), Order(who="ann", why="to be carried over"))
+    await installation.lifecycles.pause(installation.key("one"), Action(who="ann", why="to be carried over"))
     for number in range(8):
         touch = {"metadata": {"annotations": {"touched": str(number)}}}
         await installation.kube.patch(application_ref(installation, "one"), touch, kind="merge")
@@ -117,7 +117,7 @@ echo $0 >> {journal}
     await eventually(taken_notice, what="a later run")
     view = await installation.lifecycles.status(installation.key("one"))
     assert view.paused
-    assert [(one.order, one.who, one.why) for one in view.orders] == [("pause", "ann", "to be carried over")]
+    assert [(one.action, one.who, one.why) for one in view.actions] == [("pause", "ann", "to be carried over")]
     assert view.version == "1.0.0"
     history = await installation.history("one")
     await keep(installation, "one", "continue-as-new-in-mid-pass", first_run(history))

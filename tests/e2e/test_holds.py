@@ -1,4 +1,4 @@
-"""Upgrades that fail are held for an order, and good releases gone back to."""
+"""Upgrades that fail are held for an action, and good releases gone back to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from support.installation import Installation, condition
 from support.running import keep, revisions, running
 from support.upgrades import HOOK, JOB, STUCK, Site, lose
-from windlass.contracts.lifecycle import RollbackOrder
+from windlass.contracts.lifecycle import RollbackAction
 from windlass.devstack.stack import Stack
 
 
@@ -36,7 +36,7 @@ async def test_a_hook_that_fails_holds_and_can_be_skipped(installation: Installa
     assert condition(obj, "Ready")["reason"] == "Held"
     assert "nextTry" not in obj["status"]["failure"]
     assert (await site.stands())["version"] == HOOK
-    assert (await installation.lifecycles.skip(site.key, site.order())).accepted
+    assert (await installation.lifecycles.skip(site.key, site.action())).accepted
     obj = await site.ready(HOOK)
     assert "held" not in obj["status"]
     assert [one["version"] for one in obj["status"]["revisions"]] == ["1.0.0"]
@@ -49,17 +49,17 @@ async def test_a_held_rollout_is_retried_and_then_rolled_back(installation: Inst
     await site.ready("1.0.0")
     await site.wants(STUCK, "hold", 1)
     await site.rests("Held")
-    assert (await installation.lifecycles.retry(site.key, site.order())).accepted
+    assert (await installation.lifecycles.retry(site.key, site.action())).accepted
     await site.rests("Upgrading")
     await site.rests("Held")
-    order = RollbackOrder(who="ann", why="it is late")
-    assert (await installation.lifecycles.rollback(site.key, order)).accepted
+    action = RollbackAction(who="ann", why="it is late")
+    assert (await installation.lifecycles.rollback(site.key, action)).accepted
     obj = await site.rests("RolledBack", version="1.0.0")
-    assert [(one["order"], one.get("detail")) for one in obj["status"]["orders"]] == [
+    assert [(one["action"], one.get("detail")) for one in obj["status"]["actions"]] == [
         ("retry", None),
         ("rollback", "to revision 1 (1.0.0)"),
     ]
-    assert obj["status"]["orders"][-1]["why"] == "it is late"
+    assert obj["status"]["actions"][-1]["why"] == "it is late"
     assert (await site.stands())["version"] == "1.0.0"
     await keep(installation, "held", "hold-retry-rollback")
 
@@ -75,7 +75,7 @@ async def test_a_hold_outlives_temporal(installation: Installation, tmp_path: Pa
     assert obj["status"]["held"] == before["status"]["held"]
     assert obj["status"]["revisions"] == before["status"]["revisions"]
     assert obj["status"]["workflow"]["runId"] != before["status"]["workflow"]["runId"]
-    assert (await installation.lifecycles.rollback(site.key, RollbackOrder(who="ann"))).accepted
+    assert (await installation.lifecycles.rollback(site.key, RollbackAction(who="ann"))).accepted
     await site.rests("RolledBack", version="1.0.0")
     assert (await site.stands())["version"] == "1.0.0"
 

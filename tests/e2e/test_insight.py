@@ -121,9 +121,9 @@ async def test_events_are_followed(installation: Installation) -> None:
 
         async with asyncio.timeout(LIMIT):
             await until("installed revision 1")
-            await installation.lifecycles.pause(installation.key("followed"), installation.order())
-            await until("OrderedPause")
-            await installation.lifecycles.resume(installation.key("followed"), installation.order())
+            await installation.lifecycles.pause(installation.key("followed"), installation.action())
+            await until("PauseRequested")
+            await installation.lifecycles.resume(installation.key("followed"), installation.action())
             await installation.application("followed", "server", "1.1.0")
             # A pod that did not exist when the command was started.
             await until("Created pod: ")
@@ -152,8 +152,8 @@ async def test_a_history_tells_what_happened_by_whom_and_why(installation: Insta
     assert [one["time"] for one in entries if one["kind"] != "condition"] == sorted(
         one["time"] for one in entries if one["kind"] != "condition"
     )
-    orders = [(one["what"], one["result"], one["who"], one["why"]) for one in entries if one["kind"] == "order"]
-    assert orders == [
+    actions = [(one["what"], one["result"], one["who"], one["why"]) for one in entries if one["kind"] == "action"]
+    assert actions == [
         ("pause", "done", me, "audit"),
         ("resume", "done", me, "audited"),
         ("resume", "refused", me, "again"),
@@ -166,7 +166,7 @@ async def test_a_history_tells_what_happened_by_whom_and_why(installation: Insta
     assert all(one["seconds"] > 0 for one in entries if one["what"] == "UpgradeRelease")
     releases = [(one["what"], one["result"]) for one in entries if one["kind"] == "release"]
     assert releases == [("revision 1", "superseded"), ("revision 2", "deployed")]
-    assert {one["kind"] for one in entries} == {"run", "signal", "step", "order", "release", "condition"}
+    assert {one["kind"] for one in entries} == {"run", "signal", "step", "action", "release", "condition"}
     shown = await done(installation, "history", "past")
     assert shown.lines[0].split() == ["TIME", "KIND", "WHAT", "RESULT", "TOOK", "WHY"]
     assert any(f"{me}: audited" in line for line in shown.lines)

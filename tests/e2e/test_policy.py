@@ -66,12 +66,12 @@ async def test_a_job_that_failed_for_good_is_rolled_back_at_once_and_retried_on_
     obj = await site.rests("RolledBack", version="1.0.0")
     assert obj["status"]["rejected"]["reason"] == "ResourceFailed"
     assert obj["status"]["release"]["revision"] == 3, "one try"
-    answer = await installation.lifecycles.retry(site.key, site.order("the database was mended"))
+    answer = await installation.lifecycles.retry(site.key, site.action("the database was mended"))
     assert (answer.accepted, answer.message) == (True, f"{JOB} is tried again")
     obj = await installation.status(
         "job", lambda status: (status.get("release") or {}).get("revision") == 5 and status["phase"] == "RolledBack"
     )
-    assert [one["order"] for one in obj["status"]["orders"]] == ["retry"]
+    assert [one["action"] for one in obj["status"]["actions"]] == ["retry"]
     assert await site.stands() == {"version": "1.0.0", "greeting": "hello"}
 
 

@@ -60,10 +60,10 @@ async def asked(installation: Installation, action: str, name: str, **spec: str)
     return await answered(installation.kube, made)
 
 
-async def orders(installation: Installation, name: str) -> list[str]:
+async def actions(installation: Installation, name: str) -> list[str]:
     obj = await installation.object(name)
     assert obj is not None
-    return [one["order"] for one in obj["status"].get("orders") or []]
+    return [one["action"] for one in obj["status"].get("actions") or []]
 
 
 async def test_what_kubectl_creates_is_carried_out_and_kept_with_who_and_why(installation: Installation) -> None:
@@ -72,7 +72,7 @@ async def test_what_kubectl_creates_is_carried_out_and_kept_with_who_and_why(ins
     assert (status["accepted"], status["phase"]) == (True, "Accepted")
     assert status["message"].startswith("no further step is begun (phase Paused")
     obj = await installation.status("one", lambda status: status.get("phase") == "Paused")
-    [record] = obj["status"]["orders"]
+    [record] = obj["status"]["actions"]
     assert (record["who"], record["why"]) == (await user_name(installation.kube), "holidays")
     assert record["uid"]
     again = await asked(installation, "pause", "one")
@@ -129,7 +129,7 @@ async def test_the_command_line_asks_and_tells(installation: Installation) -> No
 
 
 async def _ordered(installation: Installation, name: str, wanted: list[str]) -> bool:
-    return await orders(installation, name) == wanted
+    return await actions(installation, name) == wanted
 
 
 @asynccontextmanager
@@ -205,7 +205,7 @@ async def test_a_killed_worker_carries_a_request_out_once(installation: Installa
     uid = made["metadata"]["uid"]
 
     def noted(status: Object) -> bool:
-        return any(one.get("uid") == uid for one in status.get("orders") or [])
+        return any(one.get("uid") == uid for one in status.get("actions") or [])
 
     # From here on the effect may or may not have happened.
     await installation.status("five", noted)
@@ -213,7 +213,7 @@ async def test_a_killed_worker_carries_a_request_out_once(installation: Installa
     installation.start()
     status = await answered(installation.kube, made)
     assert status["phase"] == "Accepted"
-    assert await orders(installation, "five") == ["pause"]
+    assert await actions(installation, "five") == ["pause"]
     await installation.status("five", lambda status: status.get("phase") == "Paused")
 
 

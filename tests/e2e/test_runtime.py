@@ -103,12 +103,12 @@ async def test_another_installations_package_is_left_alone(installation: Install
         }
     )
     app = App(name="theirs", namespace=installation.namespace, definition=V2)
-    for order in (
+    for action in (
         runtime.update_app(f"repo-{installation.name}", app),
         runtime.remove_app(installation.namespace, "theirs"),
     ):
         with pytest.raises(PermanentError, match="belongs to installation 'another'"):
-            await order
+            await action
     assert f"{installation.namespace}.theirs" not in await runtime.dumps(Kind.APPLICATION)
 
 

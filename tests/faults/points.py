@@ -253,7 +253,7 @@ class Field:
         """Start the worker, behind the proxy."""
         self.installation.start(KUBECONFIG=str(self.proxy.kubeconfig(self.installation.folder)))
 
-    async def reach(self, order: Callable[[Placed], Awaitable[None]]) -> None:
+    async def reach(self, action: Callable[[Placed], Awaitable[None]]) -> None:
         """Give every package its order, and return when all stand at their points at one moment.
 
         Nothing else runs between that moment and the return, so that a kill right after it hits them there.
@@ -263,7 +263,7 @@ class Field:
             for one in sent:
                 one.arm(self.proxy)
             for one in sent:
-                await order(one)
+                await action(one)
             await self._all_reached(wave)
 
     async def _all_reached(self, wave: int) -> None:

@@ -9,7 +9,7 @@ from faults.servers import killed
 from support.installation import installed, write_greeter
 from support.rights import policies_settled, request
 from support.waiting import eventually
-from windlass.contracts.actions import ActionRequest, order_of, parse_request
+from windlass.contracts.actions import ActionRequest, action_of, parse_request
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import API_VERSION
 from windlass.ports.kube import ObjectRef
@@ -33,10 +33,10 @@ async def test_what_was_cut_off_with_the_database_is_unknown(own_stack: Stack, t
             made = parse_request(
                 await installation.kube.create(request("pause", "web", installation.namespace, who="system:admin"))
             )
-            answer = await installation.lifecycles.carry_out(installation.key("web"), "pause", order_of(made))
+            answer = await installation.lifecycles.carry_out(installation.key("web"), "pause", action_of(made))
             assert answer.accepted
             await installation.status("web", lambda status: status.get("paused"))
-            await installation.lifecycles.resume(installation.key("web"), installation.order())
+            await installation.lifecycles.resume(installation.key("web"), installation.action())
             was = await installation.status("web", lambda status: not status.get("paused"))
 
             for file in own_stack.data_dir.glob("temporal.db*"):
@@ -61,7 +61,7 @@ async def test_what_was_cut_off_with_the_database_is_unknown(own_stack: Stack, t
             assert (found.status.phase, found.status.accepted) == ("Unknown", None), found.status.message
             now = await installation.object("web")
             assert now is not None
-            assert now["status"]["orders"] == was["status"]["orders"]
+            assert now["status"]["actions"] == was["status"]["actions"]
             assert not now["status"].get("paused"), "it was not paused a second time"
         finally:
             for process in (watcher, worker):

@@ -87,7 +87,7 @@ async def test_a_lost_database_is_rebuilt_by_observing(own_stack: Stack, own_fie
     await own_field.install("1.0.0")
     await idle.want("2.0.0")
     await installation.ready("idle", "2.0.0")
-    await installation.lifecycles.pause(installation.key("paused"), installation.order("before the storm"))
+    await installation.lifecycles.pause(installation.key("paused"), installation.action("before the storm"))
     await installation.status("paused", lambda status: status["phase"] == "Paused")
     busy.subject.hold("beforeHelm")
     await busy.want("2.0.0")
@@ -108,15 +108,15 @@ async def test_a_lost_database_is_rebuilt_by_observing(own_stack: Stack, own_fie
         assert condition(now, "Ready") == condition(was, "Ready"), "the same since the same time"
         for field in ("phase", "version", "release", "completed", "digest"):
             assert now["status"].get(field) == was["status"].get(field), field
-        assert now["status"]["orders"] == was["status"]["orders"]
+        assert now["status"]["actions"] == was["status"]["actions"]
     assert idle.subject.journal() == journals["idle"]
     assert paused.subject.journal() == journals["paused"]
     assert await idle.revisions() == revisions
 
-    answer = await installation.lifecycles.resume(installation.key("paused"), installation.order("it is over"))
+    answer = await installation.lifecycles.resume(installation.key("paused"), installation.action("it is over"))
     assert answer.accepted
     resumed = await installation.ready("paused", "1.0.0")
-    assert [order["order"] for order in resumed["status"]["orders"]] == ["pause", "resume"]
+    assert [action["action"] for action in resumed["status"]["actions"]] == ["pause", "resume"]
     assert paused.subject.journal() == journals["paused"]
     assert await paused.revisions() == ("deployed",)
 

@@ -13,7 +13,7 @@ import pytest
 
 from support.fake_kube import FakeKube
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Order, OrderResult
+from windlass.contracts.lifecycle import Action, ActionResult
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.observers.border import Border
@@ -41,13 +41,13 @@ def put(kube: FakeKube, obj: Object) -> None:
 class Lifecycles:
     """Answers as it is told to; the last answer stays."""
 
-    answers: list[OrderResult | WindlassError] = field(
-        default_factory=lambda: [OrderResult(accepted=True, phase="Running", step="Idle", message="done")]
+    answers: list[ActionResult | WindlassError] = field(
+        default_factory=lambda: [ActionResult(accepted=True, phase="Running", step="Idle", message="done")]
     )
     sent: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
 
-    async def carry_out(self, key: PackageKey, action: str, order: Order) -> OrderResult:
-        self.sent.append((key.package_id, action, order.uid))
+    async def carry_out(self, key: PackageKey, name: str, action: Action) -> ActionResult:
+        self.sent.append((key.package_id, name, action.uid))
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, WindlassError):
             raise answer

@@ -20,9 +20,9 @@ async def moments(path: str) -> list[Moment]:
     return list(reader.moments)
 
 
-async def test_event_hooks_are_facts_and_steps_and_nobodys_orders() -> None:
+async def test_event_hooks_are_facts_and_steps_and_nobodys_actions() -> None:
     found = await moments("event-hooks")
-    assert not [one for one in found if one.kind is MomentKind.ORDER]
+    assert not [one for one in found if one.kind is MomentKind.ACTION]
     told = [one for one in found if (one.kind, one.what) == (MomentKind.SIGNAL, "hook_events")]
     runs = [one for one in found if one.what == "EventHooks"]
     assert told
@@ -40,10 +40,10 @@ async def test_a_run_that_goes_on_below_a_remote_activity_is_told_once() -> None
     assert remote <= len(runs) < local + remote
 
 
-async def test_orders_keep_who_and_why() -> None:
-    orders = [one for one in await moments("pause-and-resume") if one.kind is MomentKind.ORDER]
-    assert {one.what for one in orders} == {"pause", "resume"}
-    assert all(one.who for one in orders)
+async def test_actions_keep_who_and_why() -> None:
+    actions = [one for one in await moments("pause-and-resume") if one.kind is MomentKind.ACTION]
+    assert {one.what for one in actions} == {"pause", "resume"}
+    assert all(one.who for one in actions)
 
 
 async def test_a_comparison_with_the_manifest_is_a_step() -> None:

@@ -131,7 +131,7 @@ HARMFUL = {
     "activity dropped": ("await workflow.execute_activity(note, fact)", "pass"),
     "timer added": ('workflow.logger.info("starting")', "await asyncio.sleep(1)"),
     "timer dropped": (", timeout=timedelta(seconds=1)", ""),
-    "order": ("while self._more():", "await helper(self)\n        while self._more():"),
+    "action": ("while self._more():", "await helper(self)\n        while self._more():"),
     "patch id": ('"quicker"', '"slower"'),
     "patch dropped": ('if workflow.patched("quicker")', "if True"),
     "into a loop": ("await helper(self)", "while True: await helper(self)"),

@@ -21,7 +21,7 @@ from temporalio.client import Client, WorkflowHistory
 from support.waiting import PATIENCE, eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.cli.target import parse_target
-from windlass.contracts.lifecycle import Order
+from windlass.contracts.lifecycle import Action
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import (
     API_VERSION,
@@ -245,9 +245,9 @@ class Installation:
 
     # -- workflows ---------------------------------------------------------------------------------------------------
 
-    def order(self, why: str = "test") -> Order:
-        """Return an order given by the tests."""
-        return Order(who="tests", why=why)
+    def action(self, why: str = "test") -> Action:
+        """Return an action given by the tests."""
+        return Action(who="tests", why=why)
 
     async def history(self, name: str) -> WorkflowHistory:
         """Fetch the history of the lifecycle's newest run."""

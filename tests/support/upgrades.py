@@ -7,7 +7,7 @@ from typing import Any
 
 from support.installation import CONFIG_MAP, GREETING, ROLLOUT, Installation, write_package
 from support.running import packages, shown
-from windlass.contracts.lifecycle import Order
+from windlass.contracts.lifecycle import Action
 from windlass.domain.ids import package_workflow_id
 from windlass.ports.kube import Object
 
@@ -89,8 +89,8 @@ class Site:
         self.journal.unlink(missing_ok=True)
         return lines
 
-    def order(self, why: str = "a test") -> Order:
-        return Order(who="ann", why=why)
+    def action(self, why: str = "a test") -> Action:
+        return Action(who="ann", why=why)
 
 
 async def lose(installation: Installation, name: str) -> None:

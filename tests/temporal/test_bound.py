@@ -149,10 +149,10 @@ async def test_a_hostile_signal_is_dropped_and_the_workflow_goes_on(
 
 async def test_a_signal_copied_from_another_workflow_is_dropped(client: Client, stranger: Client, queue: str) -> None:
     one, other = await begun(client, queue), await begun(client, queue)
-    [order] = await converter_for(client, one.id).encode(["order"])
+    [action] = await converter_for(client, one.id).encode(["action"])
     for target in (one, other):
-        await stranger.get_workflow_handle(target.id).signal("tell", RawValue(order))
-    assert (await ended(one))[6:] == ["order"]
+        await stranger.get_workflow_handle(target.id).signal("tell", RawValue(action))
+    assert (await ended(one))[6:] == ["action"]
     assert (await ended(other))[6:] == []
 
 

@@ -58,7 +58,7 @@ async def test_a_workflow_and_its_activities_read_each_other() -> None:
     ],
 )
 async def test_what_was_copied_elsewhere_is_refused_with_a_typed_error(context: SerializationContext) -> None:
-    sealed = await converter().encode(["order"])
+    sealed = await converter().encode(["action"])
     with pytest.raises(PermanentError) as refusal:
         await data_converter(KEYRING).with_context(context).decode(sealed)
     assert refusal.value.reason is Reason.STATE_REJECTED
@@ -78,7 +78,7 @@ async def test_a_setting_lets_in_what_is_not_encoded() -> None:
 async def test_the_setting_lets_nothing_in_that_was_encoded_for_another_workflow() -> None:
     other = data_converter(KEYRING).with_context(WorkflowSerializationContext("default", "other"))
     with pytest.raises(PermanentError, match="for the workflow 'other'"):
-        await converter(accept_plain=True).decode(await other.encode(["order"]))
+        await converter(accept_plain=True).decode(await other.encode(["action"]))
 
 
 @pytest.mark.parametrize("accept_plain", [False, True])
@@ -90,7 +90,7 @@ async def test_nobody_else_can_write_the_marker(accept_plain: bool) -> None:
 
 async def test_without_a_workflow_nothing_is_encoded() -> None:
     with pytest.raises(PermanentError, match="belongs to no workflow"):
-        await data_converter(KEYRING).encode(["order"])
+        await data_converter(KEYRING).encode(["action"])
 
 
 async def test_decoding_never_fails_a_workflow_task() -> None:

@@ -15,7 +15,7 @@ from temporalio.worker import Worker, WorkflowRunner
 from workflows.world import FakeWorld
 
 from support.waiting import PATIENCE, eventually
-from windlass.contracts.lifecycle import Limits, Order, StatusView
+from windlass.contracts.lifecycle import Action, Limits, StatusView
 from windlass.contracts.objects import SeenStatus
 from windlass.domain.ids import PackageKey, helm_queue, package_workflow_id, package_workflow_prefix, task_queue
 from windlass.runtime.packages import PackageLifecycles
@@ -23,7 +23,7 @@ from windlass.temporal.interceptors import FailureInterceptor, LogContextInterce
 from windlass.worker.sandbox import workflow_runner
 from windlass.workflows.package import PackageLifecycleWorkflow
 
-ORDER = Order(who="ada", why="a test")
+ACTION = Action(who="ada", why="a test")
 
 
 @dataclass

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
@@ -194,10 +194,10 @@ async def test_a_failed_look_after_a_removal_does_not_miss_the_next_object(life:
     assert life.world.statuses[-1].uid == "u2"
 
 
-async def test_an_object_that_was_replaced_unseen_begins_with_nothing_said_and_no_orders(life: Life) -> None:
+async def test_an_object_that_was_replaced_unseen_begins_with_nothing_said_and_no_actions(life: Life) -> None:
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     await life.rests("Paused")
     life.world.log.clear()
     life.world.statuses.clear()
@@ -208,7 +208,7 @@ async def test_an_object_that_was_replaced_unseen_begins_with_nothing_said_and_n
     assert {c.type for c in first.conditions or [] if c.status == "True"}.isdisjoint({"Ready", "HooksProcessed"})
     hold.release()
     status = await life.rests()
-    assert status.orders == ()
+    assert status.actions == ()
     assert find(status.conditions, Type.READY).status is Status.TRUE
     assert life.world.steps() == [
         "add_finalizer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import hook
 
 from support.waiting import eventually
@@ -57,14 +57,14 @@ async def test_what_is_gone_is_put_back_without_hooks(life: Life) -> None:
 async def test_nothing_is_put_back_while_paused(life: Life) -> None:
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     done = len(life.world.steps())
     await tell(life, GONE)
     status = await in_sync(life, "DriftDetected")
     assert "paused" in next(c.message for c in status.conditions if c.type == "InSync")
     assert life.world.steps()[done:] == []
     life.world.release = ""
-    await life.lifecycles.resume(life.key, ORDER)
+    await life.lifecycles.resume(life.key, ACTION)
     await eventually(lambda: life.world.steps()[done:] == [UPGRADE])
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import hook, source
 
 from support.waiting import eventually
@@ -84,13 +84,13 @@ async def test_an_order_tries_at_once_and_is_kept(life: Life) -> None:
     life.world.fail("package.apply_settings", BROKEN)
     await life.changed()
     await failed(life)
-    answer = await life.lifecycles.retry(life.key, ORDER)
+    answer = await life.lifecycles.retry(life.key, ACTION)
     assert answer.accepted
     await life.rests()
-    assert [(o.order, o.who, o.why) for o in told(life).orders or []] == [("retry", "ada", "a test")]
+    assert [(o.action, o.who, o.why) for o in told(life).actions or []] == [("retry", "ada", "a test")]
     notes = [note.note for request in life.world.statuses for note in request.notes]
-    assert "ada ordered retry: a test" in notes
-    again = await life.lifecycles.retry(life.key, ORDER)
+    assert "ada requested retry: a test" in notes
+    again = await life.lifecycles.retry(life.key, ACTION)
     assert (again.accepted, again.message) == (False, "nothing has failed")
 
 
@@ -111,7 +111,7 @@ async def test_a_package_that_cannot_be_loaded_is_downloaded_anew(life: Life) ->
     life.world.fail("package.load", PermanentError(Reason.LOAD_FAILED, "package.yaml:3: no name"))
     await life.changed()
     await failed(life)
-    await life.lifecycles.retry(life.key, ORDER)
+    await life.lifecycles.retry(life.key, ACTION)
     await life.rests()
     assert life.world.steps()[1:6] == ["download 1", "install 1", "load 1", "download 1", "install 1"]
 

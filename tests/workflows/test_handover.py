@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.worker import UnsandboxedWorkflowRunner
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.test_journeys import HOOKS, INSTALL, RUN
 from workflows.world import FakeWorld, source
 
@@ -61,13 +61,13 @@ async def test_a_pass_over_many_runs_does_every_step_once(life: Life) -> None:
     ]
 
 
-async def test_a_failure_its_attempts_and_orders_are_carried_over(life: Life) -> None:
+async def test_a_failure_its_attempts_and_actions_are_carried_over(life: Life) -> None:
     broken = PermanentError(Reason.RESOURCE_FAILED, "Job/web-init failed")
     life.world.fail("helm.upgrade_release", broken, broken)
     await life.changed()
     await eventually(lambda: life.world.statuses and life.world.statuses[-1].status.failure)
     before = await runs(life)
-    await life.lifecycles.retry(life.key, ORDER)
+    await life.lifecycles.retry(life.key, ACTION)
 
     def second() -> bool:
         failure = life.world.statuses[-1].status.failure
@@ -77,7 +77,7 @@ async def test_a_failure_its_attempts_and_orders_are_carried_over(life: Life) ->
     await eventually(life.status)
     assert await runs(life) > before
     dump = await life.lifecycles.dump(life.key)
-    assert [order.order for order in dump.state.orders] == ["retry"]
+    assert [action.action for action in dump.state.actions] == ["retry"]
     assert dump.state.failure is not None
     assert dump.state.failure.attempt == 2
     assert dump.state.progress.run.before == 0
@@ -88,14 +88,14 @@ async def test_a_pause_is_carried_over(life: Life) -> None:
     hold = life.world.hold("package.download")
     await life.changed()
     await hold.started.wait()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     hold.release()
     await life.rests("Paused")
     for _ in range(3):
         await life.change()
         await life.rests("Paused")
     assert life.world.steps() == ["add_finalizer", "download 1"]
-    await life.lifecycles.resume(life.key, ORDER)
+    await life.lifecycles.resume(life.key, ACTION)
     await life.rests()
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import artifact, following, hook, source
 
 from support.waiting import eventually
@@ -101,7 +101,7 @@ async def test_a_failing_queue_is_seen_and_holds_up_no_other(life: Life) -> None
     await did(life, "events other: b")
 
     assert life.world.log.count("events main: a") == 1
-    assert (await life.lifecycles.retry(life.key, ORDER)).message == "EventHook main is tried again"
+    assert (await life.lifecycles.retry(life.key, ACTION)).message == "EventHook main is tried again"
 
     def mended() -> bool:
         status = life.world.statuses[-1].status
@@ -157,9 +157,9 @@ async def test_a_held_package_goes_on_with_the_events_of_what_is_loaded(life: Li
     assert {one.artifact for one in ran} == {artifact("2")}
     assert (await life.status()).phase == "Held"
     assert life.world.steps() == ["events main: event", "events main: values"], "no step is begun"
-    assert (await life.lifecycles.retry(life.key, ORDER)).accepted
+    assert (await life.lifecycles.retry(life.key, ACTION)).accepted
     await did(life, "upgrade_release 2:s1+event")
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     await life.rests("Paused")
     life.world.log.clear()
     await tell(life, "main", "event")
@@ -172,12 +172,12 @@ async def test_a_paused_package_keeps_its_events(life: Life) -> None:
     life.world.hooks = (following("hooks/x"),)
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     await tell(life, "main", "a")
     queues = (await life.lifecycles.queues(life.key)).queues
     assert [one.name for one in queues["prod.web/main"]] == ["EventHook"]
     assert "events main: a" not in life.world.log
-    await life.lifecycles.resume(life.key, ORDER)
+    await life.lifecycles.resume(life.key, ACTION)
     await did(life, "events main: a")
 
 
@@ -259,17 +259,17 @@ async def test_an_answered_pause_holds_for_what_would_begin_ahead(life: Life) ->
     life.world.hooks = (following("hooks/x"),)
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     assert life.world.log.count("hold") == 1
     await tell(life, "main", "a")
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     assert "events main: a" not in life.world.log
-    await life.lifecycles.resume(life.key, ORDER)
+    await life.lifecycles.resume(life.key, ACTION)
     await did(life, "events main: a")
 
 
 async def test_a_pause_of_a_package_that_follows_nothing_holds_nothing(life: Life) -> None:
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     assert "hold" not in life.world.log

@@ -8,7 +8,7 @@ import pytest
 from workflows.virtual import VirtualLife
 from workflows.world import following, hook, source
 
-from windlass.contracts.lifecycle import HookEvents, Limits, Order, ResumeOrder
+from windlass.contracts.lifecycle import Action, HookEvents, Limits, ResumeAction
 from windlass.contracts.objects import PackageStatus
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.lifecycle import losses
@@ -18,7 +18,7 @@ from windlass.domain.packages.model import Binding
 from windlass.temporal.failures import handed_over
 
 HOUR = 3600.0
-ORDER = Order(who="ada", why="a test")
+ACTION = Action(who="ada", why="a test")
 BUSY = TransientError(Reason.APPLY_MANIFESTS_FAILED, "the API server is busy")
 UPGRADE = "helm.upgrade_release"
 
@@ -54,11 +54,11 @@ def test_a_step_that_loses_its_worker_three_times_is_held(life: VirtualLife) -> 
     assert (status.held.step, status.held.cause) == ("UpgradeRelease", Cause.WORKER_LOST)
     assert ready(life) == (
         "Held",
-        f"{losses.told('UpgradeRelease', LOSSES)}; give the order `retry`, or change the object",
+        f"{losses.told('UpgradeRelease', LOSSES)}; request `retry`, or change the object",
     )
     assert status.failure is not None
     assert (status.failure.reason, status.failure.attempt, status.failure.next_try) == ("WorkerLost", LOSSES, None)
-    assert "order `retry`" in (status.failure.hint or "")
+    assert "request `retry`" in (status.failure.hint or "")
     assert not life.advance(HOUR)
 
 
@@ -77,14 +77,14 @@ def test_retry_tries_a_held_step_again(life: VirtualLife) -> None:
     life.losing.add(UPGRADE)
     life.changed()
     life.advance(60)
-    refused = life.order("resume", ResumeOrder(who="ada"))
-    assert (refused.accepted, refused.message) == (False, "UpgradeRelease lost its worker and is held: order retry")
-    assert not life.order("skip", ORDER).accepted
-    assert life.order("retry", ORDER).accepted
+    refused = life.action("resume", ResumeAction(who="ada"))
+    assert (refused.accepted, refused.message) == (False, "UpgradeRelease lost its worker and is held: request retry")
+    assert not life.action("skip", ACTION).accepted
+    assert life.action("retry", ACTION).accepted
     life.advance(60)
     assert life.spent[UPGRADE] == 2 * LOSSES, "counted anew"
     life.losing.clear()
-    assert life.order("retry", ORDER).accepted
+    assert life.action("retry", ACTION).accepted
     assert life.hold() == "Idle"
     assert told(life).failure is None
 
@@ -114,7 +114,7 @@ def test_a_reported_outcome_begins_the_count_anew(life: VirtualLife, outcome: Ex
             life.advance(0.1)
         assert life.dump().state.interruptions is None
         life.losing.add(UPGRADE)
-        life.order("retry", ORDER)
+        life.action("retry", ACTION)
     assert not held(life)
 
 
@@ -156,7 +156,7 @@ def test_a_hook_that_kills_its_worker_can_be_skipped(life: VirtualLife) -> None:
     life.changed()
     life.advance(60)
     assert held(life)
-    assert life.order("skip", ORDER).accepted
+    assert life.action("skip", ACTION).accepted
     assert life.hold() == "Idle"
 
 
@@ -176,7 +176,7 @@ def test_a_hook_queue_that_loses_its_worker_is_held_and_nothing_else(life: Virtu
     life.changed()
     assert "upgrade_release 1:s2" in life.world.steps()
     life.losing.clear()
-    assert life.order("retry", ORDER).accepted
+    assert life.action("retry", ACTION).accepted
     assert told(life).failure is None
 
 

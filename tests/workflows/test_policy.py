@@ -1,4 +1,4 @@
-"""When an upgrade fails, and the orders for single steps."""
+"""When an upgrade fails, and the actions for single steps."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import artifact, hook, source
 
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Limits, PauseOrder, ResumeOrder, RollbackOrder
+from windlass.contracts.lifecycle import Limits, PauseAction, ResumeAction, RollbackAction
 from windlass.contracts.objects import Condition, PackageStatus
 from windlass.contracts.steps import HookRequest, Restored
 from windlass.domain.errors import PermanentError, Reason, TransientError
@@ -92,7 +92,7 @@ async def test_retry_tries_what_was_rejected_again(life: Life) -> None:
     life.world.fail("helm.upgrade_release", BROKEN)
     await life.change(source=source("2"))
     await life.rests("RolledBack")
-    answer = await life.lifecycles.retry(life.key, ORDER)
+    answer = await life.lifecycles.retry(life.key, ACTION)
     assert (answer.accepted, answer.message) == (True, "2 is tried again")
     assert (await life.rests()).version == "2"
 
@@ -155,11 +155,11 @@ async def test_a_held_upgrade_waits_for_retry(life: Life) -> None:
     assert (queue[0].name, queue[0].held, queue[0].attempt) == ("UpgradeRelease", "Failed", 2)
     await life.changed()
     assert len(releases(life)) == 2
-    assert not (await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))).accepted
-    await life.lifecycles.retry(life.key, ORDER)
+    assert not (await life.lifecycles.resume(life.key, ResumeAction(who="ada"))).accepted
+    await life.lifecycles.retry(life.key, ACTION)
     await eventually(lambda: len(releases(life)) == 3)
     await life.rests("Held")
-    await life.lifecycles.retry(life.key, ORDER)
+    await life.lifecycles.retry(life.key, ACTION)
     assert (await life.rests()).version == "2"
 
 
@@ -168,11 +168,11 @@ async def test_a_held_upgrade_can_be_rolled_back(life: Life) -> None:
     life.world.fail("helm.upgrade_release", NOT_READY)
     await life.change(source=source("2"))
     await life.rests("Held")
-    answer = await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", why="it is late"))
+    answer = await life.lifecycles.rollback(life.key, RollbackAction(who="ada", why="it is late"))
     assert (answer.accepted, answer.message) == (True, "going back to revision 1 (1)")
     assert (await life.rests("RolledBack")).version == "1"
     assert told(life).rejected is not None
-    assert [one.text for one in told(life).orders or []] == ["rollback to revision 1 (1)"]
+    assert [one.text for one in told(life).actions or []] == ["rollback to revision 1 (1)"]
 
 
 async def test_a_held_upgrade_can_be_accepted_as_it_stands(life: Life) -> None:
@@ -181,7 +181,7 @@ async def test_a_held_upgrade_can_be_accepted_as_it_stands(life: Life) -> None:
     life.world.fail("helm.upgrade_release", NOT_READY)
     await life.change(source=source("2"))
     await life.rests("Held")
-    assert (await life.lifecycles.skip(life.key, ORDER)).accepted
+    assert (await life.lifecycles.skip(life.key, ACTION)).accepted
     status = await life.rests()
     assert (status.version, status.phase) == ("2", "Running")
     assert life.world.steps()[-1] == "afterHelm hooks/after"
@@ -211,7 +211,7 @@ async def test_a_hold_that_outlived_its_workflow_can_be_skipped(life: Life) -> N
     await life.change(source=source("2"))
     await life.rests("Held")
     await lost(life, "2")
-    answer = await life.lifecycles.skip(life.key, ORDER)
+    answer = await life.lifecycles.skip(life.key, ACTION)
     assert answer.message == "going on with Install; UpgradeRelease is passed over when it is reached"
     status = await life.rests()
     assert (status.version, status.phase, status.control.passing) == ("2", "Running", None)
@@ -225,7 +225,7 @@ async def test_a_hold_that_outlived_its_workflow_can_be_skipped(life: Life) -> N
     applied = next(c for c in told(life).conditions or [] if c.type == "ReadyInCluster")
     assert (applied.reason, applied.message) == ("Skipped", "ada accepted it: a test")
     assert [one.version for one in told(life).revisions or []] == ["1"]
-    assert [(one.order, one.detail) for one in told(life).orders or []] == [("skip", "UpgradeRelease")]
+    assert [(one.action, one.detail) for one in told(life).actions or []] == [("skip", "UpgradeRelease")]
     await life.change(settings="s2")
     await life.rests()
     assert releases(life) == ["upgrade_release 2:s2"], "one step was passed over, once"
@@ -238,7 +238,7 @@ async def test_a_change_takes_back_the_leave_to_skip(life: Life) -> None:
     await life.rests("Held")
     await lost(life, "2")
     hold = life.world.hold("package.load")
-    assert (await life.lifecycles.skip(life.key, ORDER)).accepted
+    assert (await life.lifecycles.skip(life.key, ACTION)).accepted
     await hold.started.wait()
     await life.change(settings="s2")
     hold.release()
@@ -252,7 +252,7 @@ async def test_a_hold_that_outlived_its_workflow_is_not_skipped_where_it_could_n
     await life.change(settings="s2")
     await life.rests("Held")
     await lost(life, "1")
-    answer = await life.lifecycles.skip(life.key, ORDER)
+    answer = await life.lifecycles.skip(life.key, ACTION)
     assert answer.message == "ApplySettings cannot be skipped: nothing after ApplySettings can be done without it"
 
 
@@ -280,13 +280,13 @@ async def test_a_failing_hook_can_be_skipped_and_settings_cannot(life: Life) -> 
     life.world.fail("hook.run", PermanentError(Reason.BEFORE_HELM_HOOKS_FAILED, "exit 1"))
     await life.changed()
     await life.rests("Backoff")
-    answer = await life.lifecycles.skip(life.key, ORDER)
+    answer = await life.lifecycles.skip(life.key, ACTION)
     assert (answer.accepted, answer.message) == (True, "BeforeHelm hooks/a is passed over")
     await life.rests()
     life.world.fail("package.apply_settings", PermanentError(Reason.VALIDATION_FAILED, "too high"))
     await life.change(settings="s2")
     await life.rests("Backoff")
-    answer = await life.lifecycles.skip(life.key, ORDER)
+    answer = await life.lifecycles.skip(life.key, ACTION)
     assert not answer.accepted
     assert answer.message == "ApplySettings cannot be skipped: nothing after ApplySettings can be done without it"
 
@@ -296,7 +296,7 @@ async def test_a_running_step_is_cancelled_and_waits(life: Life) -> None:
     hold = life.world.hold("helm.upgrade_release")
     await life.change(source=source("2"))
     await hold.started.wait()
-    answer = await life.lifecycles.cancel(life.key, ORDER)
+    answer = await life.lifecycles.cancel(life.key, ACTION)
     assert (answer.accepted, answer.message) == (
         True,
         "UpgradeRelease is being stopped; the lifecycle holds there",
@@ -305,9 +305,9 @@ async def test_a_running_step_is_cancelled_and_waits(life: Life) -> None:
     assert (await life.rests("Held")).phase == "Held"
     assert told(life).held is not None
     assert told(life).failure is None
-    assert not (await life.lifecycles.cancel(life.key, ORDER)).accepted
-    assert "may be half made" in (await life.lifecycles.skip(life.key, ORDER)).message
-    assert (await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))).accepted
+    assert not (await life.lifecycles.cancel(life.key, ACTION)).accepted
+    assert "may be half made" in (await life.lifecycles.skip(life.key, ACTION)).message
+    assert (await life.lifecycles.resume(life.key, ResumeAction(who="ada"))).accepted
     assert (await life.rests()).version == "2"
     assert releases(life) == ["upgrade_release 2:s1"] * 2
 
@@ -317,7 +317,7 @@ async def test_a_rollback_stops_what_runs(life: Life) -> None:
     hold = life.world.hold("helm.upgrade_release")
     await life.change(source=source("2"))
     await hold.started.wait()
-    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
+    assert (await life.lifecycles.rollback(life.key, RollbackAction(who="ada"))).accepted
     await asyncio.wait_for(hold.cancelled.wait(), 10)
     assert (await life.rests("RolledBack")).version == "1"
 
@@ -327,14 +327,14 @@ async def test_rollback_to_a_revision(life: Life) -> None:
     for version in ("2", "3"):
         await life.change(source=source(version))
         await life.rests()
-    refused = await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", to=9))
+    refused = await life.lifecycles.rollback(life.key, RollbackAction(who="ada", to=9))
     assert refused.message == "revision 9 is no good release; there are: 1 (1), 2 (2), 3 (3)"
-    refused = await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", to=3))
-    assert refused.message == "revision 3 (3) is what the object asks for: order retry, or wait for it"
-    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", to=1))).accepted
+    refused = await life.lifecycles.rollback(life.key, RollbackAction(who="ada", to=3))
+    assert refused.message == "revision 3 (3) is what the object asks for: request retry, or wait for it"
+    assert (await life.lifecycles.rollback(life.key, RollbackAction(who="ada", to=1))).accepted
     assert (await life.rests("RolledBack")).version == "1"
-    assert not (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
-    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada", to=2))).accepted
+    assert not (await life.lifecycles.rollback(life.key, RollbackAction(who="ada"))).accepted
+    assert (await life.lifecycles.rollback(life.key, RollbackAction(who="ada", to=2))).accepted
     await eventually(lambda: told(life).version == "2" and told(life).step == "RolledBack")
     assert [(one.version, one.revision) for one in told(life).revisions or []] == [("3", 3), ("1", 4), ("2", 5)]
 
@@ -342,12 +342,12 @@ async def test_rollback_to_a_revision(life: Life) -> None:
 async def test_breakpoints_hold_one_after_the_other(life: Life) -> None:
     life.world.hooks = (hook("hooks/a", Binding.BEFORE_HELM, Binding.AFTER_HELM),)
     await good(life, OnFailure.RETRY)
-    refused = await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("lunch",)))
+    refused = await life.lifecycles.pause(life.key, PauseAction(who="ada", before=("lunch",)))
     assert not refused.accepted
     assert "no step 'lunch'" in refused.message
-    answer = await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("run", "afterHelm")))
+    answer = await life.lifecycles.pause(life.key, PauseAction(who="ada", before=("run", "afterHelm")))
     assert answer.message == "the lifecycle holds before UpgradeRelease, AfterHelm"
-    assert not (await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))).accepted
+    assert not (await life.lifecycles.resume(life.key, ResumeAction(who="ada"))).accepted
     await life.change(source=source("2"))
     assert (await life.rests("Breakpoint")).phase == "Paused"
     assert life.world.steps()[-1] == "beforeHelm hooks/a"
@@ -360,20 +360,20 @@ async def test_breakpoints_hold_one_after_the_other(life: Life) -> None:
         ("UpgradeRelease", "Breakpoint"),
         ("AfterHelm hooks/a", "Breakpoint"),
     ]
-    await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))
+    await life.lifecycles.resume(life.key, ResumeAction(who="ada"))
     await eventually(lambda: told(life).breakpoints == ["AfterHelm"] and told(life).step == "Breakpoint")
     assert life.world.steps()[-1] == "upgrade_release 2:s1"
-    await life.lifecycles.resume(life.key, ResumeOrder(who="ada", everything=True))
+    await life.lifecycles.resume(life.key, ResumeAction(who="ada", everything=True))
     await life.rests()
     assert told(life).breakpoints is None
 
 
 async def test_a_breakpoint_before_the_uninstallation_holds_a_removal(life: Life) -> None:
     await good(life, OnFailure.RETRY)
-    await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("uninstall",)))
+    await life.lifecycles.pause(life.key, PauseAction(who="ada", before=("uninstall",)))
     await life.change(deleting=True)
     assert (await life.rests("Breakpoint")).phase == "Removing"
-    await life.lifecycles.resume(life.key, ResumeOrder(who="ada"))
+    await life.lifecycles.resume(life.key, ResumeAction(who="ada"))
     assert await life.ended() is WorkflowExecutionStatus.COMPLETED
 
 
@@ -383,9 +383,9 @@ async def test_a_cancelled_deletion_hook_can_be_skipped(life: Life) -> None:
     hold = life.world.hold("hook.run")
     await life.change(deleting=True)
     await hold.started.wait()
-    assert (await life.lifecycles.cancel(life.key, ORDER)).accepted
+    assert (await life.lifecycles.cancel(life.key, ACTION)).accepted
     await life.rests("Held")
-    assert (await life.lifecycles.skip(life.key, ORDER)).accepted
+    assert (await life.lifecycles.skip(life.key, ACTION)).accepted
     assert await life.ended() is WorkflowExecutionStatus.COMPLETED
     assert "uninstall_release" in life.world.steps()
 
@@ -394,7 +394,7 @@ async def test_what_is_known_of_failures_is_handed_over(life: Life) -> None:
     life.limits = Limits(events=30)
     await good(life, OnFailure.ROLLBACK)
     first = (await life.handle.describe()).run_id
-    await life.lifecycles.pause(life.key, PauseOrder(who="ada", before=("uninstall",)))
+    await life.lifecycles.pause(life.key, PauseAction(who="ada", before=("uninstall",)))
     life.world.fail("helm.upgrade_release", BROKEN)
     await life.change(source=source("2"))
     await life.rests("RolledBack")
@@ -405,7 +405,7 @@ async def test_what_is_known_of_failures_is_handed_over(life: Life) -> None:
     assert (await life.status()).control.breakpoints == (Step.UNINSTALL_RELEASE,)
     assert releases(life) == ["upgrade_release 2:s1", "upgrade_release 1:s1"]
     assert told(life).rejected is not None
-    assert (await life.lifecycles.retry(life.key, ORDER)).accepted
+    assert (await life.lifecycles.retry(life.key, ACTION)).accepted
     assert (await life.rests()).version == "2"
 
 
@@ -415,7 +415,7 @@ async def test_a_hook_that_a_rollback_stops_does_not_lend_its_run_to_another(lif
     hold = life.world.hold("hook.run")
     await life.change(source=source("2"))
     await hold.started.wait()
-    assert (await life.lifecycles.rollback(life.key, RollbackOrder(who="ada"))).accepted
+    assert (await life.lifecycles.rollback(life.key, RollbackAction(who="ada"))).accepted
     await life.rests("RolledBack")
     runs = [one.run_id for one in life.world.requests if isinstance(one, HookRequest)]
     assert len(runs) == len(set(runs)) == 3

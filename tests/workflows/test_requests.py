@@ -1,4 +1,4 @@
-"""Orders of ActionRequests have their effect once, whatever happens between who passes them on and the lifecycle."""
+"""Actions of ActionRequests have their effect once, whatever happens between who passes them on and the lifecycle."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from workflows.life import Life
 from workflows.world import FakeWorld
 
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Limits, Order, PauseOrder, ResumeOrder
-from windlass.contracts.objects import ORDERS_KEPT, OrderRecord
+from windlass.contracts.lifecycle import Action, Limits, PauseAction, ResumeAction
+from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord
 from windlass.contracts.steps import Restored
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 
 pytestmark = pytest.mark.stack
 
-PAUSE = PauseOrder(who="ada", why="a test", uid="u-pause", asked=time.time())
-RESUME = ResumeOrder(who="ada", why="a test", uid="u-resume", asked=time.time())
+PAUSE = PauseAction(who="ada", why="a test", uid="u-pause", asked=time.time())
+RESUME = ResumeAction(who="ada", why="a test", uid="u-resume", asked=time.time())
 
 
 async def carried_out(life: Life) -> list[str]:
-    """Return the orders that status holds."""
-    return [one.order for one in (await life.status()).orders]
+    """Return the actions that status holds."""
+    return [one.action for one in (await life.status()).actions]
 
 
 async def test_the_same_request_is_carried_out_once(life: Life) -> None:
@@ -39,7 +39,7 @@ async def test_the_same_request_is_carried_out_once(life: Life) -> None:
     assert again == first
     view = await life.status()
     assert not view.paused, "the second time it did nothing"
-    assert [one.order for one in view.orders] == ["pause", "resume"]
+    assert [one.action for one in view.actions] == ["pause", "resume"]
 
 
 async def test_two_at_a_time_are_one(life: Life) -> None:
@@ -59,10 +59,10 @@ async def test_the_uid_is_written_before_the_effect(life: Life) -> None:
     await life.lifecycles.carry_out(life.key, "pause", PAUSE)
     await life.rests("Paused")
     first, *_, last = [one.status for one in life.world.statuses[before:]]
-    assert [one.uid for one in first.orders or []] == ["u-pause"]
+    assert [one.uid for one in first.actions or []] == ["u-pause"]
     assert not first.paused
     assert last.paused
-    assert [one.uid for one in last.orders or []] == ["u-pause"]
+    assert [one.uid for one in last.actions or []] == ["u-pause"]
 
 
 async def test_without_a_status_there_is_no_effect_and_the_next_try_has_it(life: Life) -> None:
@@ -72,7 +72,7 @@ async def test_without_a_status_there_is_no_effect_and_the_next_try_has_it(life:
     with pytest.raises(TransientError, match="cannot be written now"):
         await life.lifecycles.carry_out(life.key, "pause", PAUSE)
     view = await life.status()
-    assert (view.paused, view.orders) == (False, ())
+    assert (view.paused, view.actions) == (False, ())
     assert (await life.lifecycles.carry_out(life.key, "pause", PAUSE)).accepted
 
 
@@ -85,8 +85,8 @@ async def test_a_refused_request_leaves_no_trace(life: Life) -> None:
 
 
 async def test_what_an_earlier_workflow_has_written_is_unknown_to_the_next(temporal: Client) -> None:
-    kept = OrderRecord(order="pause", uid=PAUSE.uid, who="ada", at=datetime.fromtimestamp(int(PAUSE.asked), UTC))
-    life = Life(client=temporal, world=FakeWorld(restored=Restored(orders=(kept,))))
+    kept = ActionRecord(action="pause", uid=PAUSE.uid, who="ada", at=datetime.fromtimestamp(int(PAUSE.asked), UTC))
+    life = Life(client=temporal, world=FakeWorld(restored=Restored(actions=(kept,))))
     async with life.worker():
         await life.changed()
         await life.rests()
@@ -100,10 +100,10 @@ async def test_what_an_earlier_workflow_has_written_is_unknown_to_the_next(tempo
 
 async def test_what_is_older_than_all_that_status_keeps_is_unknown(temporal: Client) -> None:
     kept = tuple(
-        OrderRecord(order="retry", uid=f"u-{number}", who="ada", at=datetime.fromtimestamp(int(PAUSE.asked), UTC))
-        for number in range(ORDERS_KEPT)
+        ActionRecord(action="retry", uid=f"u-{number}", who="ada", at=datetime.fromtimestamp(int(PAUSE.asked), UTC))
+        for number in range(ACTIONS_KEPT)
     )
-    life = Life(client=temporal, world=FakeWorld(restored=Restored(orders=kept)))
+    life = Life(client=temporal, world=FakeWorld(restored=Restored(actions=kept)))
     async with life.worker():
         await life.changed()
         await life.rests()
@@ -132,11 +132,11 @@ async def test_answers_are_carried_over_to_the_next_run(short: Life) -> None:
     run = (await short.handle.describe()).run_id
 
     async def next_run() -> bool:
-        await short.lifecycles.carry_out(short.key, "retry", Order(who="ada", uid="u-retry"))
+        await short.lifecycles.carry_out(short.key, "retry", Action(who="ada", uid="u-retry"))
         await short.changed()
         return (await short.handle.describe()).run_id != run
 
     await eventually(next_run, what="another run has taken over")
     assert await short.lifecycles.carry_out(short.key, "pause", PAUSE) == first
     view = await short.status()
-    assert (view.paused, [one.order for one in view.orders]) == (False, ["pause", "resume"])
+    assert (view.paused, [one.action for one in view.actions]) == (False, ["pause", "resume"])

@@ -11,7 +11,7 @@ import pytest
 from workflows.virtual import VirtualLife
 from workflows.world import following, source
 
-from windlass.contracts.lifecycle import Limits, Order, PauseOrder, ReleaseDrifted, RollbackOrder
+from windlass.contracts.lifecycle import Action, Limits, PauseAction, ReleaseDrifted, RollbackAction
 from windlass.contracts.steps import DriftResult
 from windlass.domain.backoff import CAP, JITTER, PERMANENT
 from windlass.domain.drift.comparison import Change, Difference
@@ -19,7 +19,7 @@ from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.lifecycle.steps import OnFailure
 
 HOUR = 3600.0
-ORDER = Order(who="ada", why="a test")
+ACTION = Action(who="ada", why="a test")
 BUSY = TransientError(Reason.APPLY_MANIFESTS_FAILED, "the API server is busy")
 BROKEN = PermanentError(Reason.VALIDATION_FAILED, "settings.port: 0 is not a port")
 CHANGED = Difference(kind="ConfigMap", name="web", change=Change.CHANGED)
@@ -47,11 +47,11 @@ def idle(_life: VirtualLife) -> None:
 
 
 def paused(life: VirtualLife) -> None:
-    life.order("pause", PauseOrder(who="ada"))
+    life.action("pause", PauseAction(who="ada"))
 
 
 def paused_with_news(life: VirtualLife) -> None:
-    life.order("pause", PauseOrder(who="ada"))
+    life.action("pause", PauseAction(who="ada"))
     change(life, source=source("2"))
 
 
@@ -65,12 +65,12 @@ def disabled(life: VirtualLife) -> None:
 
 
 def at_a_breakpoint(life: VirtualLife) -> None:
-    life.order("pause", PauseOrder(who="ada", before=("run",)))
+    life.action("pause", PauseAction(who="ada", before=("run",)))
     change(life, source=source("2"))
 
 
 def removal_at_a_breakpoint(life: VirtualLife) -> None:
-    life.order("pause", PauseOrder(who="ada", before=("uninstall",)))
+    life.action("pause", PauseAction(who="ada", before=("uninstall",)))
     change(life, deleting=True)
 
 
@@ -78,7 +78,7 @@ def cancelled(life: VirtualLife) -> None:
     life.world.fail("helm.upgrade_release", *[BUSY] * 1000)
     change(life, source=source("2"))
     life.advance(5)
-    life.order("cancel", ORDER)
+    life.action("cancel", ACTION)
     life.world.heal("helm.upgrade_release")
 
 
@@ -90,7 +90,7 @@ def held_by_policy(life: VirtualLife) -> None:
 def rolled_back(life: VirtualLife) -> None:
     change(life, source=source("2"))
     life.advance(5)
-    life.order("rollback", RollbackOrder(who="ada"))
+    life.action("rollback", RollbackAction(who="ada"))
 
 
 def synchronizing(life: VirtualLife) -> None:
@@ -174,7 +174,7 @@ def test_what_was_due_is_done_when_the_hold_ends(life: VirtualLife) -> None:
     paused(life)
     life.advance(HOUR)
     compared = life.world.steps().count("check_drift detect")
-    life.order("resume", ORDER)
+    life.action("resume", ACTION)
     assert life.world.steps().count("check_drift detect") == compared + 1
     assert not life.advance(HOUR)
 

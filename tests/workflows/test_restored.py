@@ -8,7 +8,7 @@ import pytest
 from domain.lifecycle.lives import artifact, wanted
 
 from windlass.contracts.lifecycle import LifecycleState
-from windlass.contracts.objects import OrderRecord
+from windlass.contracts.objects import ActionRecord
 from windlass.contracts.steps import Observation, Restored
 from windlass.domain.lifecycle.policy import Cause, Control, Good, Held
 from windlass.domain.lifecycle.steps import Desired
@@ -19,7 +19,7 @@ KEPT = Restored(
     artifact=artifact(),
     released=artifact(),
     completed="d1/s1",
-    orders=(OrderRecord(order="pause", who="ada", at=datetime.fromtimestamp(NOW, UTC)),),
+    actions=(ActionRecord(action="pause", who="ada", at=datetime.fromtimestamp(NOW, UTC)),),
     paused=True,
     version="1",
     control=Control(
@@ -39,13 +39,13 @@ def looked(*desired: Desired) -> LifecycleState:
 
 def test_the_same_object_goes_on_where_it_stood() -> None:
     state = looked(wanted(), wanted())
-    assert (state.paused, state.orders, state.version, state.control) == (True, KEPT.orders, "1", KEPT.control)
+    assert (state.paused, state.actions, state.version, state.control) == (True, KEPT.actions, "1", KEPT.control)
     assert state.progress.completed == "d1/s1"
 
 
 @pytest.mark.parametrize("then", [[wanted(uid="u2")], [Desired(), wanted(uid="u2")]], ids=["replaced", "made again"])
 def test_another_object_begins_with_nothing_said_of_it(then: list[Desired]) -> None:
     state = looked(wanted(), *then)
-    assert (state.paused, state.orders, state.version, state.control) == (False, (), "", Control())
+    assert (state.paused, state.actions, state.version, state.control) == (False, (), "", Control())
     assert state.progress.completed == ""
     assert (state.progress.artifact, state.progress.released) == (artifact(), artifact()), "that is still there"

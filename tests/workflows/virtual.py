@@ -36,14 +36,14 @@ from windlass.contracts.lifecycle import (
     DESIRED_CHANGED,
     HOOK_EVENTS,
     RELEASE_DRIFTED,
+    Action,
+    ActionResult,
     DesiredChanged,
     DumpView,
     HookEvents,
     LifecycleInput,
     LifecycleState,
     Limits,
-    Order,
-    OrderResult,
     ReleaseDrifted,
 )
 from windlass.domain.ids import PackageKey, package_workflow_id
@@ -116,12 +116,12 @@ class VirtualLife:
         self._activate(job)
         self.settle()
 
-    def order(self, name: str, order: Order) -> OrderResult:
-        """Give an order; return its answer."""
+    def action(self, name: str, action: Action) -> ActionResult:
+        """Request an action; return its answer."""
         job = WorkflowActivationJob()
         job.do_update.id = job.do_update.protocol_instance_id = f"{name}-{self.spent.total()}"
         job.do_update.name = name
-        job.do_update.input.append(_payload(order))
+        job.do_update.input.append(_payload(action))
         job.do_update.run_validator = True
         job.do_update.meta.update_id = job.do_update.id
         self._activate(job)
@@ -224,7 +224,7 @@ class VirtualLife:
             case "update_response":
                 response = command.update_response
                 if response.HasField("completed") and not response.protocol_instance_id.startswith("events-"):
-                    (answer,) = CONVERTER.from_payloads([response.completed], [OrderResult])
+                    (answer,) = CONVERTER.from_payloads([response.completed], [ActionResult])
                     self._updates[response.protocol_instance_id] = answer
             case "continue_as_new_workflow_execution":
                 (start,) = CONVERTER.from_payloads(

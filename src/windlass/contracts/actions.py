@@ -14,13 +14,13 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
-from windlass.contracts.lifecycle import Order, PauseOrder, ResumeOrder, RollbackOrder, Who, Why
+from windlass.contracts.lifecycle import Action, PauseAction, ResumeAction, RollbackAction, Who, Why
 from windlass.contracts.objects import KubeObject
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
-type Action = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve"]
-"""The verbs of the policy windlass-actions; `order_of` says which of them this version carries out."""
+type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve"]
+"""The verbs of the policy windlass-actions; `action_of` says which of them this version carries out."""
 
 type RequestPhase = Literal["Waiting", "Accepted", "Refused", "Unknown"]
 
@@ -47,7 +47,7 @@ class ActionRequestSpec(KubeModel):
     )
 
     target: ActionTarget
-    action: Action = Field(description="What the lifecycle is to do; also the verb that RBAC is asked for.")
+    action: ActionName = Field(description="What the lifecycle is to do; also the verb that RBAC is asked for.")
     detail: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None,
         description="rollback: the Helm revision, the last good one if absent. pause: steps not to begin, separated by "
@@ -113,7 +113,7 @@ def parse_request(obj: Mapping[str, Any]) -> ActionRequest:
     return ActionRequest.model_validate(obj)
 
 
-def order_of(request: ActionRequest) -> Order:
+def action_of(request: ActionRequest) -> Action:
     """Return the argument of the update named ``request.spec.action``.
 
     Raises:
@@ -134,20 +134,20 @@ def order_of(request: ActionRequest) -> Order:
         case "rollback":
             if detail and not _REVISION.fullmatch(detail):
                 raise ValueError(f"spec.detail of rollback is a Helm revision such as 3, not {detail!r}")
-            return RollbackOrder(**common, to=int(detail) if detail else None)
+            return RollbackAction(**common, to=int(detail) if detail else None)
         case "pause":
             before = tuple(name for part in detail.split(",") if (name := part.strip()))
             for name in before:
                 if breakpoint_of(name) is None:
                     raise ValueError(f"spec.detail of pause: {name!r} is none of {', '.join(BREAKABLE)}")
-            return PauseOrder(**common, before=before)
+            return PauseAction(**common, before=before)
         case "resume":
             if detail not in ("", _ALL):
                 raise ValueError(f"spec.detail of resume is empty or {_ALL!r}, not {detail!r}")
-            return ResumeOrder(**common, everything=detail == _ALL)
+            return ResumeAction(**common, everything=detail == _ALL)
         case "retry" | "skip" | "cancel":
             if detail:
                 raise ValueError(f"{spec.action} takes no spec.detail")
-            return Order(**common)
+            return Action(**common)
         case _:
             raise ValueError(f"this version of Windlass does not carry out {spec.action}")

@@ -37,7 +37,7 @@ def rejected(control: Control) -> RejectedStatus | None:
 
 
 def held(control: Control, step: Next) -> HeldStatus | None:
-    """Return where the lifecycle waits for an order; ``step`` is the next one as `domain.lifecycle.policy` decided."""
+    """Return where the lifecycle waits for an action; ``step`` is the next one as `domain.lifecycle.policy` decided."""
     if step.hold is Hold.BREAKPOINT:
         return HeldStatus(step=step.blocked, cause=Cause.BREAKPOINT)
     found = control.held

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from windlass.contracts.base import WireModel
-from windlass.contracts.objects import OrderRecord, ReleaseStatus, SeenStatus
+from windlass.contracts.objects import ActionRecord, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.domain.drift.comparison import Correction, Difference, Policy
 from windlass.domain.ids import PackageKey
@@ -125,8 +125,8 @@ class Quarantined(WireModel):
     parts: tuple[FaultyPart, ...] = ()
 
 
-class OrderResult(WireModel):
-    """What an order met: the phase and step at that moment, and whether it changed anything."""
+class ActionResult(WireModel):
+    """What an action met: the phase and step at that moment, and whether it changed anything."""
 
     accepted: bool
     phase: str
@@ -140,7 +140,7 @@ class Answer(WireModel):
     """What the order of this ActionRequest met; the same is answered if it is passed on again."""
 
     uid: str
-    result: OrderResult
+    result: ActionResult
 
 
 class LifecycleState(WireModel):
@@ -154,9 +154,9 @@ class LifecycleState(WireModel):
     interruptions: Interruptions | None = None
     """How often the running step ended without an outcome; counted across runs."""
     paused: bool = False
-    orders: tuple[OrderRecord, ...] = ()
+    actions: tuple[ActionRecord, ...] = ()
     answers: tuple[Answer, ...] = ()
-    """The newest answers to ActionRequests. They are lost with Temporal's data; the uids in ``orders`` are not."""
+    """The newest answers to ActionRequests. They are lost with Temporal's data; the uids in ``actions`` are not."""
     seen: SeenStatus = SeenStatus()
     record: RecordRef | None = None
     release: ReleaseStatus | None = None
@@ -234,11 +234,11 @@ Who = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Why = Annotated[str, StringConstraints(max_length=1024)]
 
 
-class Order(WireModel):
-    """Argument of the updates: who orders it and why.
+class Action(WireModel):
+    """Argument of the updates: who requests it and why.
 
     ``uid`` and ``asked`` are those of the ActionRequest that it comes from; ``asked`` in seconds since the epoch. An
-    order with a ``uid`` is carried out once, whatever happens between sender and lifecycle (docs/adr/0023).
+    action with a ``uid`` is carried out once, whatever happens between sender and lifecycle (docs/adr/0023).
     """
 
     who: Who
@@ -247,19 +247,19 @@ class Order(WireModel):
     asked: float = 0.0
 
 
-class PauseOrder(Order):
+class PauseAction(Action):
     """Argument of `pause`: ``before`` names steps that are not begun; empty: no further step is."""
 
     before: tuple[Annotated[str, StringConstraints(max_length=64)], ...] = Field(default=(), max_length=32)
 
 
-class ResumeOrder(Order):
+class ResumeAction(Action):
     """Argument of `resume`: ``everything`` drops all breakpoints and the pause, not only what holds now."""
 
     everything: bool = False
 
 
-class RollbackOrder(Order):
+class RollbackAction(Action):
     """Argument of `rollback`: ``to`` is the Helm revision of a good release; None: the last good one."""
 
     to: int | None = None
@@ -279,7 +279,7 @@ class StatusView(WireModel):
     failure: Failure | None = None
     release: ReleaseStatus | None = None
     conditions: tuple[Condition, ...] = ()
-    orders: tuple[OrderRecord, ...] = ()
+    actions: tuple[ActionRecord, ...] = ()
     passes: int = 0
     control: Control = Control()
 

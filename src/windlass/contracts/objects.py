@@ -31,8 +31,8 @@ from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
 from windlass.domain.packages.model import Source
 from windlass.domain.target import Kubeconfig, Placement, Wish, placement_of
 
-ORDERS_KEPT: Final = 50
-"""Orders of people that stay in status (design.md section 4): Temporal's retention forgets them."""
+ACTIONS_KEPT: Final = 50
+"""Actions of people that stay in status (design.md section 4): Temporal's retention forgets them."""
 
 READINESS_TIMEOUT_SECONDS: Final = 600.0
 """How long one rollout may take before the step fails, unless the object says otherwise."""
@@ -176,7 +176,7 @@ class UpgradePolicy(KubeModel):
     on_failure: OnFailure = Field(
         default=OnFailure.RETRY,
         description="retry: try again for ever; rollback: go back to the last good version and settings, and stay "
-        "there until the object asks for something else; hold: wait for the order retry, rollback or skip.",
+        "there until the object asks for something else; hold: wait for the action retry, rollback or skip.",
     )
     attempts: int | None = Field(
         default=None,
@@ -308,23 +308,23 @@ class SeenStatus(KubeModel):
     )
 
 
-class OrderRecord(KubeModel):
-    """One order a person gave: what, who, why, when."""
+class ActionRecord(KubeModel):
+    """One action that a person asked for: what, who, why, when."""
 
-    order: str
+    action: str
     uid: str | None = Field(
         default=None,
-        description="Of the ActionRequest; written before the order takes effect.",
+        description="Of the ActionRequest; written before the action takes effect.",
     )
-    detail: str | None = Field(default=None, description="What the order is about, such as the step of a breakpoint.")
+    detail: str | None = Field(default=None, description="What the action is about, such as the step of a breakpoint.")
     who: str
     why: str = ""
     at: AwareDatetime
 
     @property
     def text(self) -> str:
-        """The order as people read it: ``pause before UpgradeRelease``."""
-        return f"{self.order} {self.detail or ''}".rstrip()
+        """The action as people read it: ``pause before UpgradeRelease``."""
+        return f"{self.action} {self.detail or ''}".rstrip()
 
 
 class RevisionStatus(KubeModel):
@@ -339,7 +339,7 @@ class RevisionStatus(KubeModel):
 
 
 class RejectedStatus(KubeModel):
-    """What the object asks for and is not tried: until it asks for something else, or the order retry."""
+    """What the object asks for and is not tried: until it asks for something else, or the action retry."""
 
     version: str
     repository: str
@@ -352,7 +352,7 @@ class RejectedStatus(KubeModel):
 
 
 class HeldStatus(KubeModel):
-    """The step at which the lifecycle waits for an order, and why."""
+    """The step at which the lifecycle waits for an action, and why."""
 
     step: str
     cause: Cause
@@ -386,20 +386,20 @@ class PackageStatus(KubeModel):
     progress: ProgressStatus | None = None
     drift: DriftStatus | None = Field(default=None, description="Absent while nothing differs.")
     seen: SeenStatus | None = None
-    orders: list[OrderRecord] | None = Field(
+    actions: list[ActionRecord] | None = Field(
         default=None,
-        max_length=ORDERS_KEPT,
-        description="The newest orders of people, oldest first.",
+        max_length=ACTIONS_KEPT,
+        description="The newest actions of people, oldest first.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     paused: bool | None = Field(
-        default=None, description="Somebody ordered a pause; true also when that order is no longer among `orders`."
+        default=None, description="Somebody requested a pause; true also when that action is no longer among `actions`."
     )
     held: HeldStatus | None = None
     breakpoints: list[str] | None = Field(
         default=None,
         max_length=32,
-        description="Steps that are not begun before somebody orders resume.",
+        description="Steps that are not begun before somebody requests resume.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     rejected: RejectedStatus | None = None

@@ -71,7 +71,7 @@ def package_status(state: LifecycleState, step: Next, workflow: WorkflowStatus) 
         failure=_failure(state),
         drift=_drift(state.drift),
         seen=state.seen,
-        orders=list(state.orders),
+        actions=list(state.actions),
         paused=state.paused or None,
         held=controls.held(state.control, step),
         breakpoints=[one.value for one in state.control.breakpoints] or None,
@@ -107,7 +107,7 @@ def status_view(key: PackageKey, state: LifecycleState, step: Next) -> StatusVie
         failure=state.failure,
         release=state.release,
         conditions=state.conditions,
-        orders=state.orders,
+        actions=state.actions,
         passes=state.passes,
         control=state.control,
     )
@@ -168,9 +168,11 @@ def details(state: LifecycleState, step: Next) -> str:
         lines.append(f"version {state.version}")
     if state.control.held:
         held = state.control.held
-        lines.append(f"held at {held.step} ({held.reason or held.cause.value}): order retry, rollback, skip or resume")
+        lines.append(
+            f"held at {held.step} ({held.reason or held.cause.value}): request retry, rollback, skip or resume"
+        )
     if step.hold is Hold.BREAKPOINT:
-        lines.append(f"breakpoint before {step.blocked}: order resume")
+        lines.append(f"breakpoint before {step.blocked}: request resume")
     if state.control.breakpoints:
         lines.append(f"breakpoints before {', '.join(one.value for one in state.control.breakpoints)}")
     if state.control.rejected and state.control.target:
@@ -226,7 +228,7 @@ def _failure(state: LifecycleState) -> FailureStatus | None:
 
 
 def _next_try(state: LifecycleState) -> datetime | None:
-    """Return when the failed step is tried again by itself; what waits for an order is not."""
+    """Return when the failed step is tried again by itself; what waits for an action is not."""
     if state.failure is None or state.control.held is not None:
         return None
     return controls.moment(state.failure.next_try)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from windlass.contracts.base import WireModel
 from windlass.contracts.lifecycle import EventNote
-from windlass.contracts.objects import OrderRecord, PackageStatus, ReleaseStatus, SeenStatus
+from windlass.contracts.objects import ActionRecord, PackageStatus, ReleaseStatus, SeenStatus
 from windlass.contracts.record import RecordRef
 from windlass.domain.drift.comparison import Difference
 from windlass.domain.ids import PackageKey
@@ -37,7 +37,7 @@ class Restored(WireModel):
     released: Artifact | None = None
     completed: str = ""
     conditions: tuple[Condition, ...] = ()
-    orders: tuple[OrderRecord, ...] = ()
+    actions: tuple[ActionRecord, ...] = ()
     paused: bool = False
     record: RecordRef | None = None
     version: str = ""

@@ -2,7 +2,7 @@
 
     WindlassError
     ├── TransientError    goes away by itself: retried with back-off for ever
-    ├── PermanentError    somebody must act: `actor` says who; retried on change, on order, and every ten minutes
+    ├── PermanentError    somebody must act: `actor` says who; retried on change, on request, and every ten minutes
     └── InterruptedStepError  the step was asked to stop; says what it left behind
 
 An error names what is wrong, where, and what to do (`hint`). Its `reason` is the machine-readable word that

@@ -52,7 +52,7 @@ def package_dump(view: DumpView, package: PackageObject) -> dict[str, Any]:
         "hooks": [one.path for one in progress.loaded.hooks] if progress.loaded else [],
         "release": state.release.to_object() if state.release else None,
         "failure": state.failure.model_dump(mode="json") if state.failure else None,
-        "orders": [one.to_object() for one in state.orders],
+        "actions": [one.to_object() for one in state.actions],
         "historyEvents": view.history_events,
     }
     return {key: value for key, value in dumped.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What Temporal still knows of a package's life: steps, signals, orders, over all runs that retention has left."""
+"""What Temporal still knows of a package's life: steps, signals, actions, over all runs that retention has left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.service import RPCError, RPCStatusCode
 
-from windlass.contracts.lifecycle import HOOK_EVENTS, Order, OrderResult
+from windlass.contracts.lifecycle import HOOK_EVENTS, Action, ActionResult
 from windlass.contracts.steps import EventsResult
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import PackageKey, package_workflow_id
@@ -46,7 +46,7 @@ STEPS: Final[Mapping[str, str]] = {
 """Activities of a package's lifecycle that are worth a line, and the step each performs."""
 
 QUIET: Final = frozenset({"package.observe", "status.write", "hook.hold"})
-"""The others: looks, status writes, and what an order to pause brings with it."""
+"""The others: looks, status writes, and what the action pause brings with it."""
 
 HOOK: Final = "hook.run"
 EVENT_HOOKS: Final = "hook.run_events"
@@ -59,7 +59,7 @@ class MomentKind(StrEnum):
     """A run of the workflow began or ended."""
     STEP = "step"
     SIGNAL = "signal"
-    ORDER = "order"
+    ACTION = "action"
 
 
 class Outcome(StrEnum):
@@ -88,11 +88,11 @@ class Moment:
     Attributes:
         at: when it began, by Temporal's clock.
         kind: see `MomentKind`.
-        what: the step, signal or order; what the run did.
+        what: the step, signal or action; what the run did.
         outcome: None where nothing can become of it.
         took: seconds from schedule to end; None for local steps, which are not timed, and for what is no step.
-        who: who ordered it, or the process that did it.
-        detail: the reason of an order, a step's subject, or what it failed of.
+        who: who requested it, or the process that did it.
+        detail: the reason of an action, a step's subject, or what it failed of.
         attempts: how often the server had it tried.
         run_id: of the workflow.
     """
@@ -130,7 +130,7 @@ async def chronicle(client: Client, key: PackageKey, *, oldest: datetime | None 
     """Read what Temporal knows of a package's lives.
 
     Args:
-        client: its data converter decodes summaries, orders and failures.
+        client: its data converter decodes summaries, actions and failures.
         key: the package.
         oldest: runs that ended before it are not read.
 
@@ -300,20 +300,20 @@ class RunReader:
         return isinstance(result, EventsResult) and result.pending
 
     async def _ordered(self, event: HistoryEvent, request: Any) -> None:
-        if request.name == HOOK_EVENTS:  # an update, and nobody's order
+        if request.name == HOOK_EVENTS:  # an update, and nobody's action
             self._add(event, MomentKind.SIGNAL, request.name)
             return
-        order = await self._decoded(request.args.payloads[0], Order) if request.args.payloads else None
-        who, why = (order.who, order.why) if isinstance(order, Order) else ("", "")
-        self._add(event, MomentKind.ORDER, request.name, Outcome.DONE, who=who, detail=why)
+        action = await self._decoded(request.args.payloads[0], Action) if request.args.payloads else None
+        who, why = (action.who, action.why) if isinstance(action, Action) else ("", "")
+        self._add(event, MomentKind.ACTION, request.name, Outcome.DONE, who=who, detail=why)
 
     async def _answered(self, fields: Any) -> None:
         asked = self._moments.get(fields.accepted_event_id)
-        if asked is None or asked.kind is not MomentKind.ORDER:
+        if asked is None or asked.kind is not MomentKind.ACTION:
             return
         result = fields.outcome.success.payloads
-        answer = await self._decoded(result[0], OrderResult) if result else None
-        refused = isinstance(answer, OrderResult) and not answer.accepted
+        answer = await self._decoded(result[0], ActionResult) if result else None
+        refused = isinstance(answer, ActionResult) and not answer.accepted
         if refused or fields.outcome.HasField("failure"):
             self._change(fields.accepted_event_id, outcome=Outcome.REFUSED)
 

@@ -1,4 +1,4 @@
-"""Package lifecycles as their users see them: signal, order, ask. CLI, web and watcher speak through this."""
+"""Package lifecycles as their users see them: signal, act, ask. CLI, web and watcher speak through this."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from windlass.contracts.lifecycle import (
     DESIRED_CHANGED,
+    Action,
+    ActionResult,
     DesiredChanged,
     DumpView,
     HookEvents,
     LifecycleInput,
     Limits,
-    Order,
-    OrderResult,
     Pool,
     Quarantined,
     QueuesView,
     ReleaseDrifted,
-    RollbackOrder,
+    RollbackAction,
     StatusView,
 )
 from windlass.contracts.objects import SeenStatus
@@ -221,41 +221,41 @@ class PackageLifecycles:
             hint="it may still be starting; look at its log",
         )
 
-    async def retry(self, key: PackageKey, order: Order) -> OrderResult:
+    async def retry(self, key: PackageKey, action: Action) -> ActionResult:
         """Try the failed step again now, or the version that was rejected."""
-        return await self._order(key, "retry", order)
+        return await self._action(key, "retry", action)
 
-    async def pause(self, key: PackageKey, order: Order) -> OrderResult:
-        """Begin no further step, or with a `PauseOrder` that names steps, none of those."""
-        return await self._order(key, "pause", order)
+    async def pause(self, key: PackageKey, action: Action) -> ActionResult:
+        """Begin no further step, or with a `PauseAction` that names steps, none of those."""
+        return await self._action(key, "pause", action)
 
-    async def resume(self, key: PackageKey, order: Order) -> OrderResult:
-        """Go on after a pause, a cancellation, or past a breakpoint; a `ResumeOrder` can drop all of them."""
-        return await self._order(key, "resume", order)
+    async def resume(self, key: PackageKey, action: Action) -> ActionResult:
+        """Go on after a pause, a cancellation, or past a breakpoint; a `ResumeAction` can drop all of them."""
+        return await self._action(key, "resume", action)
 
-    async def cancel(self, key: PackageKey, order: Order) -> OrderResult:
+    async def cancel(self, key: PackageKey, action: Action) -> ActionResult:
         """Stop the running step and hold there."""
-        return await self._order(key, "cancel", order)
+        return await self._action(key, "cancel", action)
 
-    async def skip(self, key: PackageKey, order: Order) -> OrderResult:
+    async def skip(self, key: PackageKey, action: Action) -> ActionResult:
         """Pass over the failed step."""
-        return await self._order(key, "skip", order)
+        return await self._action(key, "skip", action)
 
-    async def rollback(self, key: PackageKey, order: RollbackOrder) -> OrderResult:
+    async def rollback(self, key: PackageKey, action: RollbackAction) -> ActionResult:
         """Go back to a good release and stay there."""
-        return await self._order(key, "rollback", order)
+        return await self._action(key, "rollback", action)
 
-    async def carry_out(self, key: PackageKey, action: str, order: Order) -> OrderResult:
-        """Pass on an order by the name of its action; one with a uid has its effect once, however often it is sent.
+    async def carry_out(self, key: PackageKey, name: str, action: Action) -> ActionResult:
+        """Pass on an action by its name; one with a uid has its effect once, however often it is sent.
 
         Raises:
             PermanentError: PACKAGE_NOT_FOUND, no lifecycle is running; VALIDATION_FAILED, it was not understood.
             TransientError: API_UNAVAILABLE, Temporal, a worker or the cluster does not answer now.
         """
-        return await self._order(key, action, order)
+        return await self._action(key, name, action)
 
     async def status(self, key: PackageKey) -> StatusView:
-        """Ask for phase, step, failure, conditions and orders; needs a worker."""
+        """Ask for phase, step, failure, conditions and actions; needs a worker."""
         return await self._ask(key, "status", StatusView)
 
     async def queues(self, key: PackageKey) -> QueuesView:
@@ -269,16 +269,16 @@ class PackageLifecycles:
     def _handle(self, key: PackageKey) -> WorkflowHandle[PackageLifecycleWorkflow, None]:
         return self._client.get_workflow_handle_for(PackageLifecycleWorkflow.run, package_workflow_id(key))
 
-    async def _order(self, key: PackageKey, name: str, order: Order) -> OrderResult:
+    async def _action(self, key: PackageKey, name: str, action: Action) -> ActionResult:
         handle: Any = self._handle(key)  # the SDK types updates by their method, here the name is what varies
         try:
-            return await handle.execute_update(name, order, result_type=OrderResult, rpc_timeout=RPC_TIMEOUT)
+            return await handle.execute_update(name, action, result_type=ActionResult, rpc_timeout=RPC_TIMEOUT)
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             if isinstance(cause, ApplicationError) and cause.type == Reason.API_UNAVAILABLE.value:
                 raise TransientError(Reason.API_UNAVAILABLE, cause.message) from error
             raise PermanentError(
-                Reason.VALIDATION_FAILED, f"the order {name} for {key.package_id} was refused", actor=Actor.USER
+                Reason.VALIDATION_FAILED, f"the action {name} for {key.package_id} was refused", actor=Actor.USER
             ) from error
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             raise _no_worker(key, name) from error

@@ -100,7 +100,7 @@ class Runtime:
     """The packages of one installation. `windlass.cli.context.Context.runtime` puts one together.
 
     Args:
-        kube: acts as whoever gives the orders.
+        kube: acts as whoever requests the actions.
         lifecycles: of the installation.
         contents: read for `validate_settings`.
         installation: the installation id.
@@ -172,7 +172,7 @@ class Runtime:
         return SettingsCheck(valid=True)
 
     async def status(self, name: str) -> StatusView:
-        """Ask a package's lifecycle where it stands: phase, step, failure, conditions, orders.
+        """Ask a package's lifecycle where it stands: phase, step, failure, conditions, actions.
 
         Raises:
             PermanentError: PACKAGE_NOT_FOUND, no lifecycle runs for it.

@@ -1,7 +1,7 @@
 """Decode endpoint: shows people in the Temporal UI and CLI what the payload codec encrypted.
 
 It speaks Temporal's remote codec protocol (``POST <endpoint>/decode`` with JSON payloads). `/encode` does not exist:
-orders go through Windlass. A token is required, as ``Authorization: Bearer`` header or as path segment of the endpoint
+actions go through Windlass. A token is required, as ``Authorization: Bearer`` header or as path segment of the endpoint
 (``http://127.0.0.1:PORT/<token>``), because a Temporal UI without login has no token to send and never sends one to a
 plain-HTTP endpoint; docs/adr/0002-payload-codec.md says when to use which. Browsers are let in from the configured
 UI origins only. A request names the Temporal namespace and not the workflow: a payload is opened for the namespace of

@@ -174,4 +174,4 @@ def test_waiting_to_converge_is_no_part_of_ready() -> None:
 
 
 def test_an_override_wins_over_all_conditions() -> None:
-    assert summarise(all_true(), override=("Paused", "on order")) == false(Type.READY, "Paused", "on order")
+    assert summarise(all_true(), override=("Paused", "on request")) == false(Type.READY, "Paused", "on request")

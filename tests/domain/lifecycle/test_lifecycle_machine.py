@@ -1,4 +1,4 @@
-"""The lifecycle core against a simulated cluster, in any order of wishes, looks, steps, failures, orders and crashes.
+"""The lifecycle core against a simulated cluster, in any order of wishes, looks, steps, failures, actions and crashes.
 
 A step has a beginning and an end, and anything may happen between the two; a step that fails or is cancelled may have
 done its work or not. A crash forgets everything but what is recorded: the state Secret and the object's status.
@@ -126,11 +126,11 @@ class Lifecycle(RuleBasedStateMachine):
     def create_again(self) -> None:
         self.create()
 
-    # -- what people order -------------------------------------------------------------------------------------------
+    # -- what people request -------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.observed)
     @rule()
-    def order_retry(self) -> None:
+    def request_retry(self) -> None:
         if self.strikes or self.control.held:
             self.control = replace(self.control, held=None)
         elif self.control.target:
@@ -139,7 +139,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.observed and self.running)
     @rule(acted=st.booleans())
-    def order_cancel(self, acted: bool) -> None:
+    def request_cancel(self, acted: bool) -> None:
         assert self.running is not None
         running, self.running = self.running, None
         if acted:
@@ -148,7 +148,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.observed and self.strikes and not self.running)
     @rule()
-    def order_skip(self) -> None:
+    def request_skip(self) -> None:
         step = decide(self.seen, self.progress, replace(self.control, held=None, breakpoints=()))
         if step.label != self.strikes[0] or why_not_skipped(step.step, "ReadinessTimeout", self.control.held):
             return
@@ -158,7 +158,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.observed)
     @rule(which=st.integers(0, 9))
-    def order_rollback(self, which: int) -> None:
+    def request_rollback(self, which: int) -> None:
         going = self.progress.removing or self.seen.deleting or not self.seen.exists
         if going or self.control.target is not None or last_good(self.control, self.seen) is None:
             return
@@ -170,11 +170,11 @@ class Lifecycle(RuleBasedStateMachine):
 
     @precondition(lambda self: self.observed)
     @rule(step=st.sampled_from(list(BREAKABLE.values())))
-    def order_breakpoint(self, step: Step) -> None:
+    def request_breakpoint(self, step: Step) -> None:
         self.control = replace(self.control, breakpoints=(step,))
 
     @rule()
-    def order_resume(self) -> None:
+    def request_resume(self) -> None:
         held = self.control.held
         free = held is None or held.cause is Cause.CANCELLED
         self.control = replace(self.control, breakpoints=(), held=None if free else held)
@@ -463,15 +463,15 @@ class Lifecycle(RuleBasedStateMachine):
             target = self.control.target
             assert target is not None
             assert self.release == (target.artifact.digest, target.settings)
-            self.order_retry()
+            self.request_retry()
             rest = self.settle()
         if rest.hold in {Hold.HELD, Hold.BREAKPOINT}:
             assert rest.blocked
-            self.order_resume()
-            self.order_retry()
+            self.request_resume()
+            self.request_retry()
             rest = self.settle()
         if rest.hold is Hold.ROLLED_BACK:
-            self.order_retry()
+            self.request_retry()
             rest = self.settle()
         wanted = self.object
         if wanted.exists and not wanted.suspended and rest.step is not Step.FINISH:
@@ -487,7 +487,7 @@ class Lifecycle(RuleBasedStateMachine):
         if self.object.exists:
             self.delete()
             self.look()
-            self.order_resume()
+            self.request_resume()
             assert self.settle().step is Step.FINISH
         assert not self.object.exists
         assert self.release is None or self.unowned

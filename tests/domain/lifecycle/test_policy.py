@@ -1,4 +1,4 @@
-"""What failures and orders lead to: the tables behind `windlass.domain.lifecycle.policy`."""
+"""What failures and actions lead to: the tables behind `windlass.domain.lifecycle.policy`."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_the_last_good_release_is_another_than_the_wish() -> None:
     assert last_good(GOOD, wanted()) is None
 
 
-# -- orders ------------------------------------------------------------------------------------------------------------
+# -- actions -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

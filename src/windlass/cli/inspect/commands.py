@@ -82,7 +82,7 @@ def history(
 ) -> None:
     """Tell what happened to a package, when, by whom and why, newest last (UTC).
 
-    Steps, signals and orders come from Temporal, revisions from Helm's records, further orders and the last change of
+    Steps, signals and actions come from Temporal, revisions from Helm's records, further actions and the last change of
     each condition from the object's status. What is not known any more is said on standard error.
     """
     from windlass.cli.cluster import cluster

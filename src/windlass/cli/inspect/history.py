@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from windlass.adapters.helm.storage import Storage
 from windlass.cli.cluster import Cluster, created
 from windlass.cli.output import first_line, rows
-from windlass.contracts.objects import ORDERS_KEPT, OrderRecord, PackageObject
+from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord, PackageObject
 from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.releases import DEPLOYED, FAILED, SUPERSEDED
 from windlass.runtime.history import Chronicle, Moment, MomentKind, Outcome, chronicle
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 RELEASE: Final = "release"
 CONDITION: Final = "condition"
 
-_SAME_ORDER: Final = timedelta(seconds=10)
-"""Status and Temporal note one order at times of their own."""
+_SAME_ACTION: Final = timedelta(seconds=10)
+"""Status and Temporal note one action at times of their own."""
 
 _LATE: Final = timedelta(minutes=5)
 """A lifecycle that began so long after its object was made is not the object's first."""
@@ -39,12 +39,12 @@ class Entry:
 
     Attributes:
         at: when it began.
-        kind: run, step, signal, order, release or condition.
-        what: the step, order, revision or condition.
+        kind: run, step, signal, action, release or condition.
+        what: the step, action, revision or condition.
         result: what became of it; empty where nothing can.
         took: seconds, where it was timed.
         who: the person or process.
-        why: the reason of an order, what a step failed of, what Helm says.
+        why: the reason of an action, what a step failed of, what Helm says.
         times: how often in a row.
     """
 
@@ -84,8 +84,8 @@ async def package_history(place: Cluster, application: PackageObject, oldest: da
     else:
         told = []
         forgotten.append(f"steps and signals: {known.message}")
-    kept = (application.status.orders if application.status else None) or []
-    entries += with_orders(told, kept)
+    kept = (application.status.actions if application.status else None) or []
+    entries += with_actions(told, kept)
     forgotten += _gaps_of_records(application, releases)
     if oldest is not None:
         entries = [one for one in entries if one.at >= oldest]
@@ -147,10 +147,10 @@ def _entry(moment: Moment) -> Entry:
     )
 
 
-def with_orders(told: Iterable[Entry], kept: Sequence[OrderRecord]) -> list[Entry]:
-    """Return what Temporal tells, with orders as status words them, and the kept orders that it does not know any more.
+def with_actions(told: Iterable[Entry], kept: Sequence[ActionRecord]) -> list[Entry]:
+    """Return what Temporal tells, actions worded as in status, and the kept actions that it has forgotten.
 
-    Status says what an order was about: ``pause before UpgradeRelease``.
+    Status says what an action was about: ``pause before UpgradeRelease``.
     """
     entries, left = list(told), list(kept)
     for number, entry in enumerate(entries):
@@ -161,20 +161,22 @@ def with_orders(told: Iterable[Entry], kept: Sequence[OrderRecord]) -> list[Entr
     return [*entries, *(_kept(one) for one in left)]
 
 
-def _kept(order: OrderRecord) -> Entry:
-    return Entry(at=order.at, kind=MomentKind.ORDER, what=order.text, result=Outcome.DONE, who=order.who, why=order.why)
+def _kept(action: ActionRecord) -> Entry:
+    return Entry(
+        at=action.at, kind=MomentKind.ACTION, what=action.text, result=Outcome.DONE, who=action.who, why=action.why
+    )
 
 
-def _same(entry: Entry, order: OrderRecord) -> bool:
-    accepted = entry.kind == MomentKind.ORDER and entry.result == Outcome.DONE
-    alike = (entry.what, entry.who, entry.why) == (order.order, order.who, order.why)
-    return accepted and alike and abs(entry.at - order.at) <= _SAME_ORDER
+def _same(entry: Entry, action: ActionRecord) -> bool:
+    accepted = entry.kind == MomentKind.ACTION and entry.result == Outcome.DONE
+    alike = (entry.what, entry.who, entry.why) == (action.action, action.who, action.why)
+    return accepted and alike and abs(entry.at - action.at) <= _SAME_ACTION
 
 
 def merged(entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries oldest first; equal signals that came right after each other are one."""
     found: list[Entry] = []
-    for entry in sorted(entries, key=_order):
+    for entry in sorted(entries, key=_moment):
         before = found[-1] if found else None
         signal = entry.kind == MomentKind.SIGNAL and before is not None and before.kind == MomentKind.SIGNAL
         if signal and before is not None and (before.what, before.who) == (entry.what, entry.who):
@@ -184,7 +186,7 @@ def merged(entries: Iterable[Entry]) -> list[Entry]:
     return found
 
 
-def _order(entry: Entry) -> datetime:
+def _moment(entry: Entry) -> datetime:
     # Conditions have whole seconds, rounded down: they come after what made them true.
     return entry.at + timedelta(seconds=1) if entry.kind == CONDITION else entry.at
 
@@ -212,9 +214,9 @@ def _gaps_of_records(application: PackageObject, releases: Sequence[Entry]) -> l
     first = min((int(one.what.removeprefix("revision ")) for one in releases), default=1)
     if first > 1:
         found.append(f"revisions before {first}: Helm's records of them were removed, the newest are kept")
-    orders = (application.status.orders if application.status else None) or []
-    if len(orders) >= ORDERS_KEPT:
-        found.append(f"orders before {orders[0].at:%Y-%m-%d %H:%M:%S}: status keeps the newest {ORDERS_KEPT}")
+    actions = (application.status.actions if application.status else None) or []
+    if len(actions) >= ACTIONS_KEPT:
+        found.append(f"actions before {actions[0].at:%Y-%m-%d %H:%M:%S}: status keeps the newest {ACTIONS_KEPT}")
     return found
 
 
@@ -250,7 +252,7 @@ def _result(entry: Entry) -> Text:
 
 def _detail(entry: Entry) -> str:
     why = first_line(entry.why)
-    if entry.kind != MomentKind.ORDER:
+    if entry.kind != MomentKind.ACTION:
         return why
     return f"{entry.who}: {why}" if why else entry.who
 

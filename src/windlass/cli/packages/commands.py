@@ -97,7 +97,7 @@ def get(
 
 
 def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) -> None:
-    """Tell everything about one package: step, failure and what to do, conditions, orders, events."""
+    """Tell everything about one package: step, failure and what to do, conditions, actions, events."""
     from windlass.cli.cluster import cluster
     from windlass.cli.packages.views import description
 

@@ -23,9 +23,9 @@ WIDE: Final = 140
 """Columns of a terminal that a list with all its columns needs."""
 
 SHOWN: Final = 12
-"""How many of the newest Events and orders a description shows."""
+"""How many of the newest Events and actions a description shows."""
 
-_ORDERS_OF: Final = {
+_ACTIONS_OF: Final = {
     Cause.FAILED: ("retry", "rollback", "skip"),
     Cause.WORKER_LOST: ("retry",),
     Cause.CANCELLED: ("resume",),
@@ -121,7 +121,7 @@ def description(
         ("Conditions", _conditions(package)),
         ("Objects of the release", [[f"{ref.kind}/{ref.name}", _state(state)] for ref, state in objects]),
         ("Good releases", _revisions(package)),
-        ("Orders", _orders(package)),
+        ("Actions", _actions(package)),
         ("Events", [_event(one, now) for one in events[-SHOWN:]]),
     )
     for title, lines in sections:
@@ -180,26 +180,26 @@ def _failure(package: PackageObject, now: datetime) -> list[RenderableType]:
         lines.append(Text(f"  To do: {failure.hint}{who}"))
     if failure.next_try:
         seconds = max((failure.next_try - now).total_seconds(), 0)
-        order = f"windlass retry {named(package)} --reason WHY"
-        lines.append(Text(f"  Next try in {seconds:.0f} s; now: {order}"))
+        action = f"windlass retry {named(package)} --reason WHY"
+        lines.append(Text(f"  Next try in {seconds:.0f} s; now: {action}"))
     return lines
 
 
 def _control(package: PackageObject) -> list[RenderableType]:
-    """Return what keeps the lifecycle from what the object asks for, and the orders that end it."""
+    """Return what keeps the lifecycle from what the object asks for, and the actions that end it."""
     from rich.text import Text
 
     status, name = package.status, package.metadata.name
     if status is None:
         return []
-    order = f"{name} -n {package.metadata.namespace} --reason WHY"
+    action = f"{name} -n {package.metadata.namespace} --reason WHY"
     lines: list[RenderableType] = []
     if held := status.held:
         lines += ["", Text.assemble(("Held", "bold yellow"), f"  at {held.step}: {held.reason or held.cause.value}")]
         if status.failure is None:  # what failed has been told
             lines += [Text(f"  {line}") for line in (held.message or "").splitlines()]
-        words = _ORDERS_OF[held.cause]
-        lines += [Text(f"  Now: windlass {word} {order}") for word in words]
+        words = _ACTIONS_OF[held.cause]
+        lines += [Text(f"  Now: windlass {word} {action}") for word in words]
     if wish := status.rejected:
         kept = wish.instead
         at = f" at {wish.step}" if wish.step else ""
@@ -211,7 +211,7 @@ def _control(package: PackageObject) -> list[RenderableType]:
             ),
             Text(f"  Rejected {wish.at:%Y-%m-%d %H:%M:%S}{at}: {wish.reason}"),
             *(Text(f"  {line}") for line in wish.message.splitlines()),
-            Text(f"  Change the object, or try it again: windlass retry {order}"),
+            Text(f"  Change the object, or try it again: windlass retry {action}"),
         ]
     if status.breakpoints:
         lines += ["", Text.assemble(("Breakpoints", "bold"), f"  before {', '.join(status.breakpoints)}")]
@@ -249,9 +249,9 @@ def _state(state: str) -> Text:
     return Text(state, "green" if state == _CURRENT else "red" if state.startswith("failed") else "yellow")
 
 
-def _orders(package: PackageObject) -> list[list[str | Text]]:
-    orders = (package.status.orders if package.status else None) or []
-    return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.text, one.who, one.why] for one in orders[-SHOWN:]]
+def _actions(package: PackageObject) -> list[list[str | Text]]:
+    actions = (package.status.actions if package.status else None) or []
+    return [[f"{one.at:%Y-%m-%d %H:%M:%S}", one.text, one.who, one.why] for one in actions[-SHOWN:]]
 
 
 def _event(event: Object, now: datetime) -> list[str | Text]:

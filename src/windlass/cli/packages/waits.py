@@ -15,7 +15,7 @@ from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
 from windlass.domain.ids import Kind, PackageKey
 
 _ENDS: Final = frozenset({"RolledBack", "Held", "Breakpoint"})
-"""Reasons of `Ready` that only a person's order or another wish ends."""
+"""Reasons of `Ready` that only a person's action or another wish ends."""
 
 
 async def until_all_ready(place: Cluster, keys: list[PackageKey], timeout: float) -> None:  # noqa: ASYNC109 - the command's own option; the text names it

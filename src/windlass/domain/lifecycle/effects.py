@@ -43,7 +43,7 @@ def phase_of(
         desired: what is brought about (`windlass.domain.lifecycle.policy.effective`).
         progress: what has been done.
         version: of the release that stands, empty if there never was one.
-        paused: a person has ordered that no step is begun.
+        paused: a person has requested that no step is begun.
         hold: why nothing is done, if so.
         control: what people and failures have said.
     """
@@ -171,9 +171,9 @@ def ready_override(
     if failure is not None:
         return failure
     if hold is Hold.PAUSED:
-        return ("Paused", "an order holds the lifecycle; give the order `resume` to go on")
+        return ("Paused", "an action holds the lifecycle; request `resume` to go on")
     if hold is Hold.BREAKPOINT:
-        return ("Breakpoint", "a breakpoint holds the lifecycle; give the order `resume` to go on")
+        return ("Breakpoint", "a breakpoint holds the lifecycle; request `resume` to go on")
     if desired.suspended:
         return ("Suspended", "spec.suspend is true")
     if said := disabled(desired, progress):
@@ -188,11 +188,11 @@ def ready_override(
 
 def _held_text(held: Held) -> str:
     if held.cause is Cause.CANCELLED:
-        return f"{held.step} was cancelled; give the order `retry` or `resume` to go on"
+        return f"{held.step} was cancelled; request `retry` or `resume` to go on"
     if held.cause is Cause.WORKER_LOST:
-        return f"{held.message}; give the order `retry`, or change the object"
+        return f"{held.message}; request `retry`, or change the object"
     return (
-        f"{held.step} failed ({held.reason}); give the order `retry`, `rollback` or `skip`, or change the object: "
+        f"{held.step} failed ({held.reason}); request `retry`, `rollback` or `skip`, or change the object: "
         f"{held.message}"
     )
 
@@ -204,6 +204,6 @@ def _rolled_back_text(control: Control) -> str:
     wanted = f"{wish.source.version} with these settings" if wish.source else "what the object asks for"
     where = f" at {wish.step}" if wish.step else ""
     return (
-        f"{target.text} is kept; {wanted} was rejected{where} ({wish.reason}): change the object, or give the order "
+        f"{target.text} is kept; {wanted} was rejected{where} ({wish.reason}): change the object, or request "
         f"`retry`: {wish.message}"
     )

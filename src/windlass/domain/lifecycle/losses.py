@@ -82,7 +82,7 @@ def told(step: str, lost: int) -> str:
     return f"{step} lost its worker {lost} times in a row and reported nothing; it is not tried again by itself"
 
 
-HINT: Final = "see why the worker ended (its log, its memory limit), or change the object; then order `retry`"
+HINT: Final = "see why the worker ended (its log, its memory limit), or change the object; then request `retry`"
 
 
 type ChangeOfFaults = Callable[[Mapping[str, int]], dict[str, int]]

@@ -4,7 +4,7 @@
 or the good release that is kept in its stead), whether its next step may be begun (`decide`), and what a failure leads
 to (`verdict`). All of it is carried in one value, `Control`.
 
-A wish that was rejected is not tried again until the object asks for something else or somebody orders it: the
+A wish that was rejected is not tried again until the object asks for something else or somebody requests it: the
 lifecycle never swings between a bad version and the good one.
 """
 
@@ -81,7 +81,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """The step at which the lifecycle waits for an order, and why."""
+    """The step at which the lifecycle waits for an action, and why."""
 
     step: str
     cause: Cause
@@ -323,9 +323,9 @@ def why_not_skipped(step: Step, reason: str, held: Held | None) -> str:
     if step is not Step.UPGRADE_RELEASE:
         return f"nothing after {step.value} can be done without it"
     if held is not None and held.cause is Cause.CANCELLED:
-        return "the release was cancelled, it may be half made: order retry or rollback"
+        return "the release was cancelled, it may be half made: request retry or rollback"
     if held is not None and held.cause is Cause.WORKER_LOST:
-        return "its worker was lost, the release may be half made: order retry or rollback"
+        return "its worker was lost, the release may be half made: request retry or rollback"
     if reason in _NOT_READY or held is not None:
         return ""
     return "the release is not applied: only with spec.upgrade.onFailure hold may it be left as it is"

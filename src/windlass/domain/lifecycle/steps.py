@@ -223,7 +223,7 @@ class Progress:
 class Next:
     """The one next step, the scope it belongs to, and for hook steps the hook.
 
-    ``blocked`` is the label of the step that an order or a failure keeps from being begun.
+    ``blocked`` is the label of the step that an action or a failure keeps from being begun.
     """
 
     step: Step

@@ -16,7 +16,7 @@ from typing import Any, Final
 import structlog
 
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
-from windlass.contracts.actions import ActionRequest, ActionRequestStatus, RequestPhase, order_of, parse_request
+from windlass.contracts.actions import ActionRequest, ActionRequestStatus, RequestPhase, action_of, parse_request
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, PermanentError, Reason, WindlassError
@@ -139,12 +139,12 @@ class RequestWatcher:
             await self._answer(request, "Refused", reason)
             return
         try:
-            order = order_of(request)
+            action = action_of(request)
         except ValueError as error:
             await self._answer(request, "Refused", str(error))
             return
         try:
-            result = await self._lifecycles.carry_out(key, request.spec.action, order)
+            result = await self._lifecycles.carry_out(key, request.spec.action, action)
         except PermanentError as error:
             if error.reason is not Reason.VALIDATION_FAILED:
                 raise  # no lifecycle runs yet: the watcher starts one

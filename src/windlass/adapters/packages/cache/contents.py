@@ -191,6 +191,6 @@ def _compare(actual: str, pinned: str) -> None:
         raise PermanentError(
             Reason.DIGEST_MISMATCH,
             f"the repository now holds other content under this version: {actual}, pinned was {pinned}",
-            hint="publish a new version, or order `windlass retry` to take the new content",
+            hint="publish a new version, or use `windlass retry` to take the new content",
             actor=Actor.AUTHOR,
         )

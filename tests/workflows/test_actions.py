@@ -1,4 +1,4 @@
-"""Orders of people, and questions."""
+"""Actions of people, and questions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from temporalio.client import WorkflowExecutionStatus
-from workflows.life import ORDER, Life
+from workflows.life import ACTION, Life
 from workflows.world import hook
 
 from support.waiting import eventually
@@ -19,22 +19,22 @@ async def test_pausing_finishes_the_running_step_and_begins_no_other(life: Life)
     hold = life.world.hold("package.download")
     await life.changed()
     await hold.started.wait()
-    answer = await life.lifecycles.pause(life.key, ORDER)
+    answer = await life.lifecycles.pause(life.key, ACTION)
     assert (answer.accepted, answer.step) == (True, "Download")
     hold.release()
     assert (await life.rests("Paused")).phase == "Paused"
     assert life.world.steps() == ["add_finalizer", "download 1"]
-    assert not (await life.lifecycles.pause(life.key, ORDER)).accepted
-    assert (await life.lifecycles.resume(life.key, ORDER)).accepted
+    assert not (await life.lifecycles.pause(life.key, ACTION)).accepted
+    assert (await life.lifecycles.resume(life.key, ACTION)).accepted
     await life.rests()
-    assert [o.order for o in life.world.statuses[-1].status.orders or []] == ["pause", "resume"]
-    assert not (await life.lifecycles.resume(life.key, ORDER)).accepted
+    assert [o.action for o in life.world.statuses[-1].status.actions or []] == ["pause", "resume"]
+    assert not (await life.lifecycles.resume(life.key, ACTION)).accepted
 
 
 async def test_changes_wait_while_paused_and_removal_does_not(life: Life) -> None:
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     life.world.log.clear()
     await life.change(settings="s2")
     await life.rests("Paused")
@@ -46,7 +46,7 @@ async def test_changes_wait_while_paused_and_removal_does_not(life: Life) -> Non
 async def test_a_pause_ends_with_the_life_it_was_ordered_for(life: Life) -> None:
     await life.changed()
     await life.rests()
-    await life.lifecycles.pause(life.key, ORDER)
+    await life.lifecycles.pause(life.key, ACTION)
     await life.rests("Paused")
     hold = life.world.hold("package.release_finalizer")
     await life.change(deleting=True)
@@ -54,7 +54,7 @@ async def test_a_pause_ends_with_the_life_it_was_ordered_for(life: Life) -> None
     life.world.change(uid="u2", deleting=False, finalizer=False)
     await life.changed()
     hold.release()
-    assert (await life.rests()).orders == ()
+    assert (await life.rests()).actions == ()
 
 
 async def test_questions_are_answered_while_a_step_runs(life: Life) -> None:

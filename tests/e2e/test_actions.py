@@ -1,4 +1,4 @@
-"""Orders of people: retry, pause, resume; who gave them and why; and what can be asked of a lifecycle."""
+"""Actions of people: retry, pause, resume; who requested them and why; and what can be asked of a lifecycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from support.installation import CONFIG_MAP, GREETING, Installation, condition, write_greeter, write_package
 from support.running import events, keep, packages, revisions, running, shown
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Order
+from windlass.contracts.lifecycle import Action
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason
 
@@ -19,7 +19,7 @@ from windlass.domain.errors import PermanentError, Reason
 @pytest.fixture(scope="module")
 async def installation(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
     """One running installation for all tests here; each has an Application of its own."""
-    async with running(stack, tmp_path_factory.mktemp("orders")) as made:
+    async with running(stack, tmp_path_factory.mktemp("actions")) as made:
         write_greeter(packages(made), "1.0.0", "1.1.0")
         yield made
 
@@ -56,38 +56,38 @@ async def test_retry_tries_the_failed_step_at_once(installation: Installation, t
     assert obj["status"]["failure"]["actor"] == "author"
 
     good.touch()
-    result = await installation.lifecycles.retry(key, Order(who="ann", why="the hook was mended"))
+    result = await installation.lifecycles.retry(key, Action(who="ann", why="the hook was mended"))
     assert result.accepted
     obj = await installation.ready("one")
-    order = obj["status"]["orders"][-1]
-    assert (order["order"], order["who"], order["why"]) == ("retry", "ann", "the hook was mended")
-    assert await told(installation, "one", "OrderedRetry") == "ann ordered retry: the hook was mended"
+    action = obj["status"]["actions"][-1]
+    assert (action["action"], action["who"], action["why"]) == ("retry", "ann", "the hook was mended")
+    assert await told(installation, "one", "RetryRequested") == "ann requested retry: the hook was mended"
 
-    refused = await installation.lifecycles.retry(key, Order(who="ann"))
+    refused = await installation.lifecycles.retry(key, Action(who="ann"))
     assert not refused.accepted
     assert refused.message == "nothing has failed"
-    await keep(installation, "one", "failure-and-retry-order")
+    await keep(installation, "one", "failure-and-retry-action")
 
 
 async def test_pause_holds_and_resume_goes_on(installation: Installation) -> None:
     key = installation.key("two")
     await installation.application("two", "greeter", "1.0.0")
     await installation.ready("two")
-    result = await installation.lifecycles.pause(key, Order(who="ann", why="holidays"))
+    result = await installation.lifecycles.pause(key, Action(who="ann", why="holidays"))
     assert result.accepted
     obj = await installation.status("two", lambda status: status.get("phase") == "Paused")
     assert condition(obj, "Ready")["reason"] == "Paused"
-    assert await told(installation, "two", "OrderedPause") == "ann ordered pause: holidays"
-    assert not (await installation.lifecycles.pause(key, Order(who="bob"))).accepted
+    assert await told(installation, "two", "PauseRequested") == "ann requested pause: holidays"
+    assert not (await installation.lifecycles.pause(key, Action(who="bob"))).accepted
 
     await installation.application("two", "greeter", "1.1.0")
     obj = await installation.status("two", lambda status: status["seen"]["generation"] == 2)
     assert (await shown(installation, "two"))["version"] == "1.0.0"
     assert (await installation.lifecycles.queues(key)).queues == {key.package_id: ()}
 
-    assert (await installation.lifecycles.resume(key, Order(who="bob", why="back"))).accepted
+    assert (await installation.lifecycles.resume(key, Action(who="bob", why="back"))).accepted
     obj = await installation.ready("two", "1.1.0")
-    assert [(one["order"], one["who"]) for one in obj["status"]["orders"]] == [("pause", "ann"), ("resume", "bob")]
+    assert [(one["action"], one["who"]) for one in obj["status"]["actions"]] == [("pause", "ann"), ("resume", "bob")]
     await keep(installation, "two", "pause-and-resume")
 
 
@@ -95,14 +95,14 @@ async def test_a_pause_outlives_worker_and_workflow(installation: Installation) 
     key = installation.key("three")
     await installation.application("three", "greeter", "1.0.0")
     await installation.ready("three")
-    await installation.lifecycles.pause(key, Order(who="ann", why="holidays"))
+    await installation.lifecycles.pause(key, Action(who="ann", why="holidays"))
     await installation.status("three", lambda status: status.get("phase") == "Paused")
     await installation.client.get_workflow_handle(f"{installation.name}/package/{key.package_id}").terminate("lost")
     await installation.application("three", "greeter", "1.1.0")
     await installation.status("three", lambda status: status["seen"]["generation"] == 2)
     view = await installation.lifecycles.status(key)
     assert view.paused
-    assert [one.order for one in view.orders] == ["pause"]
+    assert [one.action for one in view.actions] == ["pause"]
     assert (await shown(installation, "three"))["version"] == "1.0.0"
 
     await installation.delete("three")
@@ -148,7 +148,7 @@ async def test_a_lifecycle_tells_where_it_stands_and_what_is_left(installation: 
     assert (await installation.lifecycles.queues(key)).queues == {key.package_id: ()}
 
 
-async def test_orders_for_a_package_that_is_not_there_say_so(installation: Installation) -> None:
+async def test_actions_for_a_package_that_is_not_there_say_so(installation: Installation) -> None:
     with pytest.raises(PermanentError) as raised:
-        await installation.lifecycles.retry(installation.key("nobody"), Order(who="ann"))
+        await installation.lifecycles.retry(installation.key("nobody"), Action(who="ann"))
     assert raised.value.reason is Reason.PACKAGE_NOT_FOUND
