@@ -35,8 +35,8 @@ def drawn(*entries: Entry, width: int) -> list[str]:
 def test_one_line_for_each_thing_newest_last() -> None:
     action = entry(2.2, "action", "pause", who="ann", why="audit")
     assert drawn(entry(1, took=0.25, why="webapp 1.1.0"), action, width=80) == [
-        "TIME      KIND   WHAT   RESULT  TOOK  WHY",
-        "00:05:01  step   Load   done    0.2s  webapp 1.1.0",
+        "TIME      KIND    WHAT   RESULT  TOOK  WHY",
+        "00:05:01  step    Load   done    0.2s  webapp 1.1.0",
         "00:05:02  action  pause  done          ann: audit",
     ]
 

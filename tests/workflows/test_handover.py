@@ -16,7 +16,7 @@ from workflows.world import FakeWorld, source
 from support.waiting import eventually
 from windlass.contracts.lifecycle import Limits
 from windlass.domain.errors import PermanentError, Reason
-from windlass.workflows import package
+from windlass.workflows import _beside
 
 pytestmark = pytest.mark.stack
 
@@ -74,8 +74,12 @@ async def test_a_failure_its_attempts_and_actions_are_carried_over(life: Life) -
         return failure is not None and failure.attempt == 2
 
     await eventually(second, what="the second attempt has failed")
+
+    async def handed_over() -> bool:
+        return await runs(life) > before
+
+    await eventually(handed_over, what="another run has taken over")
     await eventually(life.status)
-    assert await runs(life) > before
     dump = await life.lifecycles.dump(life.key)
     assert [action.action for action in dump.state.actions] == ["retry"]
     assert dump.state.failure is not None
@@ -135,7 +139,7 @@ async def test_a_step_that_does_not_finish_in_time_is_cancelled_and_stays_next(
     temporal: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Outside of the sandbox the workflow is this very module, whose half minute can be shortened.
-    monkeypatch.setattr(package, "HANDOVER_GRACE", 0.5)
+    monkeypatch.setattr(_beside, "HANDOVER_GRACE", 0.5)
     life = Life(client=temporal, world=FakeWorld(), limits=Limits(events=20))
     async with life.worker(UnsandboxedWorkflowRunner()):
         hold = life.world.hold("helm.upgrade_release")
