@@ -55,10 +55,11 @@ class Frail:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self.cut = False
+        self.error: Exception = TransientError(Reason.API_UNAVAILABLE, "cut off")
 
     async def replace(self, obj: Object, *, subresource: str = "") -> Object:
         if self.cut:
-            raise TransientError(Reason.API_UNAVAILABLE, "cut off")
+            raise self.error
         return await self._kube.replace(obj, subresource=subresource)
 
     def __getattr__(self, name: str) -> Any:
@@ -113,6 +114,16 @@ async def test_who_cannot_renew_stops_before_the_next_one_starts(kube: KubeClien
     assert stopped[0] < started
     second.leave.set()
     await second.task
+
+
+async def test_a_renewal_that_fails_unexpectedly_ends_the_body(kube: KubeClient, namespace: str) -> None:
+    frail = Frail(kube)
+    first = Contender(cast("Kube", frail), namespace, "a")
+    await first.enters()
+    frail.error = RuntimeError("an answer nobody thought of")
+    frail.cut = True
+    with pytest.raises(LeaseLostError, match="RuntimeError: an answer nobody thought of"):
+        await asyncio.wait_for(first.task, PATIENCE)
 
 
 async def test_somebody_elses_write_ends_the_body(kube: KubeClient, namespace: str) -> None:

@@ -20,6 +20,7 @@ from support.targets import at_home
 from support.waiting import eventually
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import read
+from windlass.adapters.targets import pool as pool_module
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
 from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
 from windlass.adapters.targets.pool import IDLE_SECONDS, TargetPool
@@ -159,6 +160,21 @@ async def test_users_of_one_identity_share_it_and_it_is_closed_when_idle(
     clock.now += 2 * IDLE_SECONDS
     await pool.close_idle()
     assert (pool.open, file.exists()) == (0, False)
+
+
+async def test_what_one_identity_meets_does_not_end_the_care_for_the_others(
+    kube: KubeClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "TEND_SECONDS", 0.01)
+    looks: list[int] = []
+
+    async def broken(_: TargetPool) -> None:
+        looks.append(1)
+        raise RuntimeError("an answer nobody thought of")
+
+    monkeypatch.setattr(TargetPool, "close_idle", broken)
+    async with TargetPool(kube, tmp_path / "targets"):
+        await eventually(lambda: len(looks) > 1, what="a second look")
 
 
 async def test_a_token_is_renewed_before_its_last_fifth(pool: TargetPool, namespace: str, clock: Clock) -> None:

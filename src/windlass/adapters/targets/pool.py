@@ -242,10 +242,13 @@ class TargetPool:
     async def _tend(self) -> None:
         while True:
             await asyncio.sleep(TEND_SECONDS)
-            for key, identity in list(self._identities.items()):
-                if identity.users and self._clock() >= identity.renew_at:
-                    await self._renewed_in_time(key, identity)
-            await self.close_idle()
+            try:
+                for key, identity in list(self._identities.items()):
+                    if identity.users and self._clock() >= identity.renew_at:
+                        await self._renewed_in_time(key, identity)
+                await self.close_idle()
+            except Exception:  # noqa: BLE001 - it tends the identities of all packages, and must go on
+                _log.exception("identities not tended")
 
     async def _renewed_in_time(self, key: Key, identity: Identity) -> None:
         """Renew the token of what stays open for long, such as watches; a failure is tried again."""

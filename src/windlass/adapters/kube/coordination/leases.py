@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, cast
 
+import structlog
+
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.ports.kube import Kube, Object, ObjectRef
+
+_log = structlog.stdlib.get_logger(__name__)
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 _RENEWALS: Final = 3
@@ -181,6 +185,9 @@ class _Holder:
                 return f"it cannot be renewed ({error.message})"
             except TimeoutError:
                 return "the API server does not answer"
+            except Exception as error:  # noqa: BLE001 - whatever it is, who does not renew must not go on
+                _log.exception("lease not renewed", lease=str(self._lease.ref))
+                return f"it cannot be renewed ({type(error).__name__}: {error})"
 
     async def release(self) -> None:
         """Give the Lease back: it has no holder and others need not wait."""
