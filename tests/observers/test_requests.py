@@ -13,12 +13,13 @@ import pytest
 
 from support.fake_kube import FakeKube
 from support.waiting import eventually
+from windlass.contracts.actions import ActionRequest
 from windlass.contracts.lifecycle import Action, ActionResult
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.observers.border import Border
 from windlass.observers.quarantine import Quarantine
-from windlass.observers.watcher.requests import RequestWatcher
+from windlass.observers.watcher.requests import TURNS, RequestWatcher
 from windlass.ports.kube import Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 
@@ -55,6 +56,22 @@ class Lifecycles:
 
     async def quarantined(self, *_: object) -> bool:
         return True
+
+
+@dataclass
+class Slow(Lifecycles):
+    """Answers nothing before it may go on, and counts who waits at the same time."""
+
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    now: int = 0
+    most: int = 0
+
+    async def carry_out(self, key: PackageKey, name: str, action: Action) -> ActionResult:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await self.go_on.wait()
+        self.now -= 1
+        return await super().carry_out(key, name, action)
 
 
 def world() -> FakeKube:
@@ -133,6 +150,41 @@ async def test_a_request_is_passed_on_and_answered() -> None:
         "done (phase Running, step Idle)",
     )
     assert lifecycles.sent == [("prod.web", "retry", "u-one")]
+
+
+async def test_one_namespace_has_a_bounded_number_of_turns() -> None:
+    kube, lifecycles = world(), Slow()
+    for number in range(3 * TURNS):
+        package = {"package": {"repository": "r", "name": "web", "version": "1.0.0"}}
+        metadata = {"name": f"web-{number}", "namespace": "prod", "creationTimestamp": stamp(3)}
+        put(kube, {"apiVersion": API_VERSION, "kind": "Application", "metadata": metadata, "spec": package})
+        target = {"kind": "Application", "name": f"web-{number}"}
+        asked(kube, f"one-{number}", spec={"target": target, "action": "retry", "who": "ann"})
+    async with watching(kube, lifecycles):
+        await eventually(lambda: lifecycles.most == TURNS, what="all turns are taken")
+        lifecycles.go_on.set()
+        await eventually(lambda: len(lifecycles.sent) == 3 * TURNS, what="all are passed on")
+    assert lifecycles.most == TURNS
+
+
+async def test_many_requests_about_one_package_are_not_looked_through_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kube, lifecycles = world(), Lifecycles()
+    looks: list[str] = []
+    key = ActionRequest.key
+
+    def counted(request: ActionRequest, installation: str) -> PackageKey:
+        looks.append(request.metadata.uid)
+        return key(request, installation)
+
+    monkeypatch.setattr(ActionRequest, "key", counted)
+    refs = [asked(kube, f"many-{number}") for number in range(500)]
+    async with watching(kube, lifecycles):
+        for ref in refs:
+            await status(kube, ref, answered)
+    assert len(lifecycles.sent) == len(refs)
+    assert len(looks) <= 3 * len(refs), "each is looked at when it comes, is waited on and is answered"
 
 
 async def test_requests_about_one_package_go_in_the_order_of_their_creation() -> None:

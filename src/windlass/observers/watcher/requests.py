@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -23,6 +24,7 @@ from windlass.domain.errors import Category, PermanentError, Reason, WindlassErr
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.observers.border import Border
 from windlass.observers.watcher.policies import ActionPolicies
+from windlass.observers.watcher.waiting_requests import WaitingRequests
 from windlass.ports.kube import Kube, Object, ObjectRef
 from windlass.runtime.packages import PackageLifecycles
 
@@ -32,6 +34,9 @@ AGAIN_CAP: Final = 5.0
 
 SWEEP: Final = 600.0
 """Seconds between two looks for requests to delete."""
+
+TURNS: Final = 4
+"""Requests of one namespace that are passed on at a time."""
 
 MESSAGE_MAX: Final = 1024
 
@@ -58,7 +63,8 @@ class RequestWatcher:
         self._keep = keep
         self._border = border
         self._policies = ActionPolicies(kube)
-        self._open: dict[str, ActionRequest] = {}
+        self._open = WaitingRequests(installation)
+        self._turns: dict[str, asyncio.Semaphore] = {}
         self._busy: dict[PackageKey, asyncio.Task[None]] = {}
         self._answered: dict[str, tuple[ObjectRef, str, datetime]] = {}
 
@@ -100,17 +106,16 @@ class RequestWatcher:
             return
         uid = request.metadata.uid
         if request.answered and request.status is not None:
-            self._open.pop(uid, None)
+            self._open.drop(uid)
             at = request.status.at or request.created
             self._answered[uid] = (_ref(request), request.metadata.resource_version, at)
             return
-        self._open[uid] = request
-        key = request.key(self._installation)
+        key = self._open.put(request)
         if key not in self._busy:
             self._busy[key] = self._border.spawn(key, "requests", partial(self._pass_on_all, key))
 
     def _forget(self, uid: str) -> None:
-        self._open.pop(uid, None)
+        self._open.drop(uid)
         self._answered.pop(uid, None)
 
     # -- passing on --------------------------------------------------------------------------------------------------
@@ -118,10 +123,10 @@ class RequestWatcher:
     async def _pass_on_all(self, key: PackageKey) -> None:
         """Pass on what is asked of one package, oldest first, until nothing is left."""
         failures = 0
-        while mine := [one for one in self._open.values() if one.key(self._installation) == key]:
-            request = min(mine, key=lambda one: (one.created, one.metadata.name))
+        while request := self._open.oldest(key):
             try:
-                await self._pass_on(key, request)
+                async with self._turn(request.metadata.namespace):
+                    await self._pass_on(key, request)
                 failures = 0
             except WindlassError as error:
                 _log.warning("request waits", package=key.package_id, reason=error.reason.value, error=str(error))
@@ -130,10 +135,17 @@ class RequestWatcher:
                 await asyncio.sleep(min(delay(Category.TRANSIENT, failures, chance=0.5), AGAIN_CAP))
         self._busy.pop(key, None)  # in one go with the last look: the next request begins another task
 
+    @asynccontextmanager
+    async def _turn(self, namespace: str) -> AsyncGenerator[None]:
+        """Wait for one of the turns of a namespace, so that one full of requests does not hold up the others."""
+        turns = self._turns.setdefault(namespace, asyncio.Semaphore(TURNS))
+        async with turns:
+            yield
+
     async def _pass_on(self, key: PackageKey, request: ActionRequest) -> None:
         package = await self._package(key)
         if package is not None and package.installation != self._installation:
-            self._open.pop(request.metadata.uid, None)  # theirs to answer
+            self._open.drop(request.metadata.uid)  # theirs to answer
             return
         if reason := await self._refusal(request, package):
             await self._answer(request, "Refused", reason)
@@ -182,7 +194,7 @@ class RequestWatcher:
             at=datetime.now(UTC).replace(microsecond=0),
         )
         await self._write(request, status)
-        self._open.pop(request.metadata.uid, None)
+        self._open.drop(request.metadata.uid)
         target, spec = request.spec.target, request.spec
         _log.info("request answered", action=spec.action, target=target.name, who=spec.who, phase=phase)
 
