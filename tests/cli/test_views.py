@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from windlass.cli.packages.views import SHOWN, WIDE, description, list_table, version_text
-from windlass.contracts.objects import Application
+from windlass.contracts.objects import Application, Module
 from windlass.ports.kube import ObjectRef
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)
@@ -310,3 +310,15 @@ def test_what_failed_is_told_once() -> None:
 def test_an_action_shows_what_it_is_about() -> None:
     action = {"action": "pause", "detail": "before UpgradeRelease", "who": "ada", "why": "to look", "at": stamp()}
     assert any("pause before UpgradeRelease" in line for line in told(application({"actions": [action]})))
+
+
+def test_a_module_is_named_by_its_type_in_what_to_do() -> None:
+    held = {"step": "UpgradeRelease", "cause": "Cancelled", "message": "stopped by ada", "at": stamp()}
+    module = Module.model_validate(
+        {
+            "metadata": {"name": "ingress", "creationTimestamp": stamp(minutes=3)},
+            "spec": {"package": {"repository": "demo", "name": "ingress", "version": "1.1.0"}},
+            "status": {"phase": "Held", "held": held},
+        }
+    )
+    assert "  Now: windlass resume module/ingress --reason WHY" in drawn(description(module, [], (), NOW), 160)

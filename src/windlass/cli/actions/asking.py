@@ -74,7 +74,7 @@ async def ask(place: Cluster, name: str, wish: Wish) -> None:
     raise PermanentError(
         Reason.VALIDATION_FAILED,
         message if unknown else f"{wish.action} was refused: {message}",
-        hint=f"see `windlass describe {name}`",
+        hint=f"see `windlass describe {name}{f' -n {key.namespace}' if key.namespace else ''}`",
         actor=Actor.USER,
     )
 

@@ -189,10 +189,10 @@ def _control(package: PackageObject) -> list[RenderableType]:
     """Return what keeps the lifecycle from what the object asks for, and the actions that end it."""
     from rich.text import Text
 
-    status, name = package.status, package.metadata.name
+    status = package.status
     if status is None:
         return []
-    action = f"{name} -n {package.metadata.namespace} --reason WHY"
+    action = f"{named(package)} --reason WHY"
     lines: list[RenderableType] = []
     if held := status.held:
         lines += ["", Text.assemble(("Held", "bold yellow"), f"  at {held.step}: {held.reason or held.cause.value}")]
