@@ -326,7 +326,6 @@ class PackageLifecycleWorkflow:
         Whatever was due at ``now`` has been done.
         """
         self._at_hand = None  # it was of that moment
-        self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
@@ -428,9 +427,12 @@ class PackageLifecycleWorkflow:
     async def _write(self, step: Next | None = None) -> bool:
         """Write status unless it is written; return whether it is now."""
         async with self._writing:  # two writes at a time could arrive in the wrong order
+            step = step or self._running or self._decide()
+            if step.step is Step.WAIT:
+                self._state = moves.arrived(self._state, step, workflow.time())
             sent = self._state.notes
             self._hooks.news = False
-            after = await self._recorder.write(self._state, step or self._running or self._decide())
+            after = await self._recorder.write(self._state, step)
             # Actions may have come in during the write: only the writer's own fields are taken over.
             notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
             self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
