@@ -41,6 +41,16 @@ _HTTPS: Final[dict[str, Any]] = {
 type SecretName = Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)]
 
 
+type ArchiveHost = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(\*|[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?)$",
+        min_length=1,
+        max_length=262,
+    ),
+]
+
+
 class FileRepository(KubeModel):
     """A folder that every worker can read."""
 
@@ -101,6 +111,13 @@ class HelmRepository(_Remote):
 
     url: Annotated[str, StringConstraints(pattern=_WEB_PATTERN, max_length=1024)] = Field(
         description="Address of the folder with index.yaml."
+    )
+    archive_hosts: list[ArchiveHost] | None = Field(
+        default=None,
+        max_length=32,
+        description="Further hosts that archives may come from, as host or host:port; by default index and redirects "
+        "may point to the repository's own host only. '*' admits any host. The login goes to the own host only.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
 
 

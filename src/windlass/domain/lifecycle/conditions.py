@@ -146,6 +146,8 @@ _FILESYSTEM_REASONS: Final = frozenset(
     {
         Reason.DOWNLOAD_FAILED,
         Reason.REPOSITORY_NOT_FOUND,
+        Reason.REPOSITORY_NOT_ALLOWED,
+        Reason.HOST_NOT_ALLOWED,
         Reason.PACKAGE_NOT_FOUND,
         Reason.DIGEST_MISMATCH,
         Reason.ARCHIVE_REJECTED,
