@@ -28,6 +28,7 @@ class Type(StrEnum):
     READY_IN_CLUSTER = "ReadyInCluster"
     IN_SYNC = "InSync"
     QUARANTINED = "Quarantined"
+    SOURCE_REFUSED = "SourceRefused"
 
 
 class Status(StrEnum):
@@ -63,7 +64,7 @@ RUNTIME: Final = (
 )
 """What a new version knows nothing about yet."""
 
-EXCEPTIONAL: Final = frozenset({Type.QUARANTINED})
+EXCEPTIONAL: Final = frozenset({Type.QUARANTINED, Type.SOURCE_REFUSED})
 """What is absent until there is something to say."""
 
 REQUIRED: Final = (
