@@ -27,7 +27,6 @@ from windlass.domain.packages.model import Artifact
 from windlass.ports.jq import SharedJq
 from windlass.ports.suspects import STEP, Suspects
 
-
 NAMED: Final = 3
 """Programs of a package that an error names."""
 

@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.lifecycle import conditions as cond
     from windlass.domain.lifecycle import losses, policy
     from windlass.domain.lifecycle.changes import Event, classify
-    from windlass.domain.lifecycle.effects import on_done, on_skip
+    from windlass.domain.lifecycle.effects import on_done, on_served, on_skip
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
@@ -102,7 +102,19 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     if before.desired.suspended != found.desired.suspended:
         word = "Suspended" if found.desired.suspended else "Resumed"
         state = noted(state, word, "spec.suspend was changed", now)
-    return state
+    return _served(state, now)
+
+
+def _served(state: LifecycleState, now: float) -> LifecycleState:
+    """Return ``state`` that says whether the repository of the package refuses it."""
+    change = on_served(state.desired, state.conditions)
+    if change is None:
+        return state
+    refused = change.status is cond.Status.TRUE
+    note = change.message or "the repository serves this package again"
+    return noted(
+        changed(state, (change,), now), "SourceRefused" if refused else "SourceServed", note, now, warning=refused
+    )
 
 
 def restored(state: LifecycleState, found: Observation, now: float) -> LifecycleState:

@@ -34,8 +34,9 @@ class NamespaceSelector(KubeModel):
     model_config = ConfigDict(
         json_schema_extra=rules(
             (
-                "(has(self.matchLabels) && self.matchLabels.size() > 0) || "
-                "(has(self.matchExpressions) && self.matchExpressions.size() > 0)",
+                " || ".join(
+                    f"(has(self.{part}) && self.{part}.size() > 0)" for part in ("matchLabels", "matchExpressions")
+                ),
                 "an empty selector selects all namespaces: write from: All",
             )
         )
@@ -95,6 +96,4 @@ class AllowedNamespaces(KubeModel):
         """The namespaces as the domain has them."""
         if self.origin == "All":
             return EVERYONE
-        return Audience(
-            names=frozenset(self.names or ()), selector=self.selector.requirements if self.selector else ()
-        )
+        return Audience(names=frozenset(self.names or ()), selector=self.selector.requirements if self.selector else ())

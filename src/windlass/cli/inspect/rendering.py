@@ -94,9 +94,7 @@ async def rendered(
     )
 
 
-async def _pinned(
-    place: Cluster, packages: PackageStore, source: Source, record: PackageRecord, home: str
-) -> Artifact:
+async def _pinned(place: Cluster, packages: PackageStore, source: Source, record: PackageRecord, home: str) -> Artifact:
     from windlass.activities.repositories import repository_for
 
     if record.artifact is not None and record.artifact.source == source:

@@ -67,6 +67,8 @@ RUNTIME: Final = (
 EXCEPTIONAL: Final = frozenset({Type.QUARANTINED, Type.SOURCE_REFUSED})
 """What is absent until there is something to say."""
 
+_PLACES: Final = {type_: place for place, type_ in enumerate(Type)}
+
 REQUIRED: Final = (
     Type.REQUIREMENTS_MET,
     Type.READY_ON_FILESYSTEM,
@@ -120,7 +122,7 @@ def apply(conditions: Conditions, changes: Sequence[Change], *, generation: int,
                 since=condition.since if condition.status is change.status else now,
             )
         )
-    return tuple(result)
+    return tuple(sorted(result, key=lambda condition: _PLACES[condition.type]))
 
 
 def find(conditions: Conditions, type_: Type) -> Condition:

@@ -1,8 +1,8 @@
 """Which namespaces a repository serves, and whether the packages in it may bring programs of their own.
 
-A repository with a login reads for everybody what its owner may read. So it serves nobody until it lists namespaces;
-one without a login holds what anybody can fetch, and serves all of them until it says otherwise. The form of the list is
-that of ``allowedRoutes.namespaces`` of the Gateway API, with names beside the selector.
+A repository with a login reads for others what its owner may read, so it serves nobody until it lists namespaces. One
+without a login holds what anybody can fetch, and serves all of them until it says otherwise. The list has the form of
+``allowedRoutes.namespaces`` of the Gateway API, with names beside the selector.
 """
 
 from __future__ import annotations

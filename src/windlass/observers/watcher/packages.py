@@ -30,6 +30,7 @@ from windlass.domain.lifecycle.conditions import Type
 from windlass.observers.border import Border
 from windlass.observers.drift.pacing import paced
 from windlass.observers.metrics import Metrics
+from windlass.observers.watcher.namespaces import NamespaceLabels
 from windlass.observers.watcher.picture import Picture, slim
 from windlass.observers.watcher.references import Followed, ReferenceWatches
 from windlass.observers.watcher.signals import SignalQueue
@@ -89,6 +90,7 @@ class Watcher:
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
         self._ends: set[asyncio.Task[None]] = set()
+        self._namespaces = NamespaceLabels(kube, self._namespace_changed)
         self._watches = ReferenceWatches(
             references, border, on_changed=self._reference_changed, on_listed=self._references_listed
         )
@@ -98,6 +100,7 @@ class Watcher:
         parts: list[Callable[[], Awaitable[None]]] = [
             self._signals.run,
             self._watch_repositories,
+            self._namespaces.run,
             *(partial(self._watch_packages, kind) for kind in Kind),
             self._compare_again,
             self._patrol,
@@ -161,6 +164,10 @@ class Watcher:
             for name in sorted(names):
                 async for key in paced(self._picture.users_of_repository(name)):
                     await self._compare(key)
+
+    async def _namespace_changed(self, name: str) -> None:
+        async for key in paced(self._picture.packages_of(name)):
+            await self._compare(key)
 
     async def _reference_changed(self, ref: ObjectRef) -> None:
         self._picture.drop_content(ref)
@@ -288,6 +295,8 @@ class Watcher:
         return self._signals.put(key, seen, force=absent)
 
     async def _repository(self, ref: ObjectRef) -> Object | None:
+        if ref.kind == "Namespace":
+            return await self._namespaces.get(ref)
         return self._picture.repositories.get(ref.name)
 
     async def _referenced(self, package: PackageObject, ref: ObjectRef) -> Object | None:
