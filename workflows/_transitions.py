@@ -232,6 +232,8 @@ def _after(
             return state.model_copy(update={"version": started.progress.artifact.exact}), False
         case Step.APPLY_SETTINGS if result.settings != state.wanted.settings:
             return state, True  # the step read something newer than what was observed
+        case Step.PLACE if started.desired.refused:
+            return state, True  # the worker allows by now what it refused when the object was looked at
         case Step.UNINSTALL_RELEASE:
             # With the release goes what could be gone back to; the next one is a first installation again.
             before = state.control

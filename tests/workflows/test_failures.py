@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -213,3 +214,16 @@ async def test_no_more_events_are_kept_than_ten(life: Life) -> None:
     kept = [len(request.notes) for request in life.world.statuses]
     assert max(kept) == 10
     assert life.world.statuses[-1].notes[-1].at >= life.world.statuses[-1].notes[0].at
+
+
+async def test_a_place_that_a_worker_allows_by_now_is_looked_at_before_anything_else(life: Life) -> None:
+    """The object says nothing of it: another worker, with other settings, serves the package."""
+    life.world.desired = replace(life.world.desired, refused=True)
+    hold = life.world.hold("package.place")
+    await life.changed()
+    await hold.started.wait()
+    life.world.desired = replace(life.world.desired, refused=False)
+    hold.release()
+    await life.rests()
+    assert life.world.steps().count("place") == 1
+    assert life.world.steps()[-1].startswith("upgrade_release")
