@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.lifecycle.changes import Event, classify
     from windlass.domain.lifecycle.effects import on_done, on_served, on_skip
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
-    from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step
+    from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step, in_place
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
     from windlass.domain.lifecycle.transitions import events_ran as ran
 
@@ -81,7 +81,8 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     event = classify(before.wanted, policy.effective(found.desired, control))
     failure = before.failure
     if failure is not None:
-        if failure.step == OBSERVE or event in FORGIVING:
+        placed = failure.step == Step.PLACE and in_place(found.desired, before.progress)
+        if failure.step == OBSERVE or event in FORGIVING or placed:
             failure = None
         elif before.seen != found.seen:
             # What failed with another wish does not speak against this one.
@@ -102,6 +103,8 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     if before.desired.suspended != found.desired.suspended:
         word = "Suspended" if found.desired.suspended else "Resumed"
         state = noted(state, word, "spec.suspend was changed", now)
+    if before.failure is not None and before.failure.step == Step.PLACE and failure is None:
+        state = changed(state, (cond.true(cond.Type.REQUIREMENTS_MET, "Met"),), now)
     return _served(state, now)
 
 

@@ -160,8 +160,8 @@ def on_served(desired: Desired, conditions: Conditions) -> Change | None:
         status=Status.TRUE,
         reason=Reason.REPOSITORY_NOT_ALLOWED,
         message=f"PackageRepository {repository!r} does not serve this namespace: what is installed stays as it is, "
-        f"and no other version is taken from there; add the namespace to spec.allowedNamespaces of the PackageRepository, "
-        f"or name another repository",
+        f"and no other version is taken from there; add the namespace to spec.allowedNamespaces of the "
+        f"PackageRepository, or name another repository",
     )
 
 

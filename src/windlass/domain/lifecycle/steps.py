@@ -294,8 +294,12 @@ def serving(desired: Desired, progress: Progress) -> bool:
         return False
     mine = desired.exists and desired.uid == progress.owner and not desired.deleting and not progress.removing
     newest = artifact.source == desired.source and progress.installed == artifact.digest == loaded.artifact.digest
-    here = progress.placed == desired.placement and not desired.refused
-    return mine and newest and here and not desired.suspended and not _denied(desired, loaded)
+    return mine and newest and in_place(desired, progress) and not desired.suspended and not _denied(desired, loaded)
+
+
+def in_place(desired: Desired, progress: Progress) -> bool:
+    """Say whether the package is where the object wants it, and may be there."""
+    return progress.placed == desired.placement and not desired.refused
 
 
 def _denied(desired: Desired, loaded: Loaded) -> bool:
@@ -325,7 +329,7 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)
-    if desired.refused or progress.placed != desired.placement:
+    if not in_place(desired, progress):
         return Next(step=Step.PLACE)
     if disabled(desired, progress):
         return _rest(desired, progress, Hold.DISABLED)
