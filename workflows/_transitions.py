@@ -13,16 +13,16 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import Action, EventNote, Failure, HookQueue, LifecycleState, Quarantined
+    from windlass.contracts.lifecycle import Action, EventNote, Failure, HookQueue, LifecycleState
     from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord, SeenStatus
-    from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
+    from windlass.contracts.status import queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain.backoff import delay
     from windlass.domain.errors import Actor, Category, Reason
     from windlass.domain.lifecycle import conditions as cond
     from windlass.domain.lifecycle import losses, policy
     from windlass.domain.lifecycle.changes import Event, classify
-    from windlass.domain.lifecycle.effects import on_done, on_served, on_skip
+    from windlass.domain.lifecycle.effects import on_done, on_skip
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step, in_place
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
@@ -35,9 +35,6 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
-
-SOURCES_KEPT = 4
-"""Kinds of processes that can say that a part is broken: worker, watcher and two pools."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -105,19 +102,7 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
         state = noted(state, word, "spec.suspend was changed", now)
     if before.failure is not None and before.failure.step == Step.PLACE and failure is None:
         state = changed(state, (cond.true(cond.Type.REQUIREMENTS_MET, "Met"),), now)
-    return _served(state, now)
-
-
-def _served(state: LifecycleState, now: float) -> LifecycleState:
-    """Return ``state`` that says whether the repository of the package refuses it."""
-    change = on_served(state.desired, state.conditions)
-    if change is None:
-        return state
-    refused = change.status is cond.Status.TRUE
-    note = change.message or "the repository serves this package again"
-    return noted(
-        changed(state, (change,), now), "SourceRefused" if refused else "SourceServed", note, now, warning=refused
-    )
+    return state
 
 
 def restored(state: LifecycleState, found: Observation, now: float) -> LifecycleState:
@@ -144,32 +129,6 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "control": kept.control,
         }
     )
-
-
-def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
-    """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
-    reported = [one for one in state.quarantine if one.source != message.source]
-    if message.parts:
-        reported.append(message)
-    reported = sorted(reported, key=lambda one: one.source)[:SOURCES_KEPT]
-    state = state.model_copy(update={"quarantine": tuple(reported)})
-    parts = [part for one in reported for part in one.parts]
-    before = cond.find(state.conditions, cond.Type.QUARANTINED)
-    if not parts:
-        if before.status is not cond.Status.TRUE:
-            return state
-        state = changed(state, (cond.false(cond.Type.QUARANTINED, "Working"),), now)
-        return noted(state, "QuarantineEnded", "all parts work again", now)
-    text = "; ".join(f"{part.part}: {part.cause}" for part in parts)
-    change = cond.Change(
-        type=cond.Type.QUARANTINED,
-        status=cond.Status.TRUE,
-        reason="PartFailed",
-        message=f"{text}; tried again with back-off"[:MESSAGE_CAP],
-    )
-    if (before.status, before.message) == (change.status, change.message):
-        return state
-    return noted(changed(state, (change,), now), "Quarantined", change.message, now, warning=True)
 
 
 def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
