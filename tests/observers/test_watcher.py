@@ -18,7 +18,7 @@ from windlass.activities.inputs import inputs_of
 from windlass.activities.references import References
 from windlass.contracts.lifecycle import Quarantined
 from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
-from windlass.domain.ids import API_VERSION, Kind, PackageKey, package_workflow_id
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, Kind, PackageKey, package_workflow_id
 from windlass.domain.target import APPLICATION_ACCOUNT, Account
 from windlass.observers.border import Border
 from windlass.observers.metrics import Metrics
@@ -144,6 +144,17 @@ async def test_a_namespace_whose_labels_change_is_noticed_where_a_repository_sel
     laid.kube.put(namespace(team="a"))
     await eventually(lambda: laid.lifecycles.signalled.count("uses") == 3)
     assert laid.lifecycles.signalled.count("other") == 1
+
+
+async def test_an_object_that_goes_to_another_installation_is_followed_no_more(laid: Laid) -> None:
+    laid.kube.put(application("leaves"))
+    laid.kube.put(application("stays"))
+    await eventually(lambda: sorted(laid.lifecycles.signalled) == ["leaves", "stays"])
+    elsewhere = application("leaves")
+    elsewhere["metadata"] |= {"labels": {INSTALLATION_LABEL: "other"}, "generation": 2}
+    laid.kube.put(elsewhere)
+    await eventually(lambda: [kind for kind, _, _ in laid.watcher.packages()] == ["Application"])
+    assert laid.lifecycles.signalled.count("leaves") == 1
 
 
 async def test_an_object_of_a_repository_that_cannot_be_read_stops_nobody_else(laid: Laid) -> None:

@@ -136,10 +136,13 @@ class Watcher:
             if event.type == "BOOKMARK":
                 continue
             package = _package(kind, event.object)
-            if package is None or package.installation != self._installation:
+            if package is None:
                 continue
             key = package.key(self._installation)
-            if event.type == "DELETED":
+            if package.installation != self._installation:
+                if key in self._picture.packages:  # its label was changed: another installation serves it now
+                    self._gone(key, package)
+            elif event.type == "DELETED":
                 self._gone(key, package)
             else:
                 self._remember(key, package)
