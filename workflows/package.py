@@ -10,6 +10,7 @@ from temporalio import workflow
 from windlass.workflows import _actions as actions
 from windlass.workflows import _beside as beside
 from windlass.workflows import _drift as drift
+from windlass.workflows import _exceptional as exceptional
 from windlass.workflows import _requests as requests
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
@@ -157,7 +158,7 @@ class PackageLifecycleWorkflow:
         """Parts of the package's work beside this workflow are broken, or work again: say so in the status."""
         self._signals += 1
         if self._observed:
-            self._state = moves.quarantined(self._state, message, workflow.time())
+            self._state = exceptional.quarantined(self._state, message, workflow.time())
 
     @workflow.update
     async def retry(self, action: Action) -> ActionResult:
@@ -399,7 +400,8 @@ class PackageLifecycleWorkflow:
         if not self._observed:
             self._observed = True
             self._state = moves.restored(self._state, found, workflow.time())
-        self._state = moves.observed(self._state, found, workflow.time())
+        now = workflow.time()
+        self._state = exceptional.served(moves.observed(self._state, found, now), now)
 
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
