@@ -57,6 +57,15 @@ class HelmProgram:
         options = ["--dry-run=server", *(["--is-upgrade"] if upgrade else [])]
         return await self._run(["template", place.ref.name, str(chart), *options], place, values)
 
+    async def outline(self, place: Place, chart: Path, values: Values, *, offline: bool) -> str:
+        """Return the rendered manifest, definitions in ``crds/`` included, without a look at any of its objects.
+
+        Helm looks whether the objects of an install exist, which an account may not be allowed to; it leaves that out
+        for an upgrade. ``offline`` asks the cluster for nothing: `lookup` finds nothing then.
+        """
+        options = ["--include-crds", "--is-upgrade", *([] if offline else ["--dry-run=server"])]
+        return await self._run(["template", place.ref.name, str(chart), *options], place, values)
+
     async def _run(self, arguments: list[str], place: Place, values: Values | None = None) -> str:
         # Values go through stdin: no file with secrets in it can outlive a crash. JSON is YAML.
         given = [] if values is None else ["--values=-"]
