@@ -127,6 +127,7 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "version": kept.version,
             "release": kept.release,
             "control": kept.control,
+            "known": kept.known,
         }
     )
 
@@ -172,6 +173,7 @@ def _fresh(now: float) -> dict[str, object]:
         "paused": False,
         "actions": (),
         "control": Control(),
+        "adopting": None,
         "unrecorded": (),
         "quarantine": (),
     }
@@ -190,6 +192,8 @@ def folded(
     if performed.release is not None:
         state = state.model_copy(update={"release": performed.release})
     state = state.model_copy(update={"interruptions": None})
+    if performed.known is not None:
+        state = state.model_copy(update={"known": performed.known, "adopting": None})
     if state.failure is not None and state.failure.step == step.label:
         state = state.model_copy(update={"failure": None})
     state, look_again = _after(state, step, started, performed, now)
@@ -307,7 +311,7 @@ def failed(
     if step is not None:
         state = state.model_copy(update={"interruptions": None})
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
-        state = _unlearned(state, step, details.reason)
+        state = _foreign(_unlearned(state, step, details.reason), details.reason, now)
     if previous is None or not again or previous.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     if step is None or not against:
@@ -465,6 +469,16 @@ def _lost(state: LifecycleState) -> LifecycleState:
     lost = replace(state.progress, installed="", settings_for="", completed="")
     control = replace(state.control, good=())  # what they were made from is gone as well
     return state.model_copy(update={"progress": lost, "record": None, "control": control})
+
+
+def _foreign(state: LifecycleState, reason: Reason, now: float) -> LifecycleState:
+    """Return ``state`` after a failure; what a person has accepted is taken over at the very next try or not at all."""
+    if reason is not Reason.RELEASE_FOREIGN:
+        return state
+    state = state.model_copy(update={"adopting": None})
+    if cond.find(state.conditions, cond.Type.IN_SYNC).status is not cond.Status.TRUE:
+        return state
+    return changed(state, cond.cleared((cond.Type.IN_SYNC,), reason=reason.value), now)
 
 
 def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleState:

@@ -31,6 +31,7 @@ with workflow.unsafe.imports_passed_through():
         RELEASE_DRIFTED,
         Action,
         ActionResult,
+        AdoptAction,
         DesiredChanged,
         DumpView,
         HookEvents,
@@ -196,6 +197,11 @@ class PackageLifecycleWorkflow:
         return await self._requests.carry_out(
             action, lambda state: actions.skip(state, action, workflow.time(), running=self._running)
         )
+
+    @workflow.update
+    async def adopt(self, action: AdoptAction) -> ActionResult:
+        """Take over a release, or records of it, that somebody else wrote."""
+        return await self._requests.carry_out(action, lambda state: actions.adopt(state, action, workflow.time()))
 
     @workflow.update
     async def rollback(self, action: RollbackAction) -> ActionResult:

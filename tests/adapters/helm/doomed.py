@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from windlass.adapters.helm.client import HelmClient
+from support.ledgers import RememberingHelm
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.domain.target import Account, Target
@@ -32,7 +32,7 @@ async def main(order: dict[str, Any]) -> None:
     )
     async with (
         KubeClient.from_kubeconfig(kubeconfig) as kube,
-        HelmClient(
+        RememberingHelm(
             targets=CallerTargets(kube, kubeconfig),
             helm=Path(order["helm"]),
             scratch=Path(order["scratch"]),

@@ -94,7 +94,8 @@ def signed(content: Mapping[str, Any], ref: ReleaseRef, revision: int) -> bytes:
     Raises:
         ValueError: it is not a record of this revision of the release; says why.
     """
-    version, text, hooks = content.get("version"), content.get("manifest"), content.get("hooks")
+    # Helm leaves out what is empty.
+    version, text, hooks = content.get("version"), content.get("manifest", ""), content.get("hooks")
     if isinstance(version, bool) or version != revision:
         raise ValueError("it holds another revision than its name says")
     if (content.get("name"), content.get("namespace")) != (ref.name, ref.namespace):

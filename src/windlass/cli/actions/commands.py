@@ -1,4 +1,4 @@
-"""``windlass retry|skip|cancel|rollback|pause|resume|dump``: what people ask lifecycles for, and their state."""
+"""``windlass retry|skip|cancel|adopt|rollback|pause|resume|dump``: what people ask lifecycles for, and their state."""
 
 from __future__ import annotations
 
@@ -54,6 +54,21 @@ def cancel(
 ) -> None:
     """Stop the running step and hold there until `retry`, `resume`, or another wish in the object."""
     _ask("cancel", "", reason, name, namespace, data_dir, timeout if wait else None)
+
+
+def adopt(
+    name: Name,
+    reason: Why,
+    fingerprint: Annotated[
+        str, typer.Option(help="Fingerprint in the package's condition; what was last told of if absent.")
+    ] = "",
+    wait: Wait = True,
+    timeout: Timeout = PATIENCE,
+    namespace: Namespace = "",
+    data_dir: DataDir = None,
+) -> None:
+    """Take over a release that somebody else made or changed, and go on from there; look at it first."""
+    _ask("adopt", fingerprint, reason, name, namespace, data_dir, timeout if wait else None)
 
 
 def rollback(
