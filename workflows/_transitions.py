@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.lifecycle import conditions as cond
     from windlass.domain.lifecycle import losses, policy
     from windlass.domain.lifecycle.changes import Event, classify
-    from windlass.domain.lifecycle.effects import on_done, on_skip
+    from windlass.domain.lifecycle.effects import on_done, on_skip, removal_hint
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
@@ -300,6 +300,8 @@ def failed(
 
     ``chance`` in [0, 1) spreads the back-off.
     """
+    if step is not None and state.progress.removing:
+        details = details.model_copy(update={"hint": removal_hint(details.hint)})
     previous = state.failure
     again = previous is not None and previous.step == label
     failure = _failure(previous, label, details, now, chance=chance)

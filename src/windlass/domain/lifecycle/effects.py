@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from windlass.domain.errors import Reason
+from windlass.domain.ids import ABANDON_ANNOTATION
 from windlass.domain.lifecycle.conditions import RUNTIME, Change, Status, Type, cleared, false, true
 from windlass.domain.lifecycle.policy import FREE, Cause, Control, Held
 from windlass.domain.lifecycle.steps import Desired, Gate, Hold, Next, Progress, Step, disabled
@@ -132,6 +134,16 @@ def on_gate(gate: Gate) -> tuple[Change, ...]:
         if gate.open
         else (false(Type.REQUIREMENTS_MET, gate.reason, gate.message),)
     )
+
+
+_WAY_OUT: Final = f"or leave everything in place: set the annotation {ABANDON_ANNOTATION} to true"
+
+
+def removal_hint(hint: str) -> str:
+    """Return what to do about a failure of a removal; what is needed for it may be gone for good."""
+    if ABANDON_ANNOTATION in hint:
+        return hint
+    return f"{hint}; {_WAY_OUT}" if hint else _WAY_OUT.removeprefix("or ")
 
 
 def on_skip(step: Next, why: str) -> tuple[Change, ...]:
