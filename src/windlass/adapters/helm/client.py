@@ -162,7 +162,13 @@ class HelmClient:
     async def _cluster(self, ref: ReleaseRef) -> AsyncGenerator[_Cluster]:
         async with self._targets.acting(ref.target) as acting:
             kube = await acting.kube(Role.HELM)
-            yield _Cluster(acting=acting, kube=kube, storage=Storage(kube))
+            try:
+                yield _Cluster(acting=acting, kube=kube, storage=Storage(kube))
+            except PermanentError as error:
+                if error.reason is not Reason.FORBIDDEN or ref.target.whom in error.message:
+                    raise
+                told = f"{ref.target.whom} {error.message}"
+                raise PermanentError(Reason.FORBIDDEN, told, hint=error.hint, actor=error.actor) from error
 
     async def _observe_after(
         self, cluster: _Cluster, ref: ReleaseRef, ledger: Ledger, before: Observed, made: Record | None
