@@ -120,10 +120,12 @@ async def test_the_default_account_is_made_again_for_a_removal(installation: Ins
     there = await elsewhere(installation, "default")
     await there.application("bare", "greeter", "1.0.0")
     await there.ready("bare")
+    installation.kill()  # with the token that it has, it could go on for some seconds
     await there.kube.delete(there.ref("RoleBinding", APPLICATION_ACCOUNT, RBAC))
     await there.kube.delete(there.ref("ServiceAccount", APPLICATION_ACCOUNT))
 
     await there.delete("bare")
+    installation.start()
 
     await there.gone("bare")
     assert await there.release("bare") == {}
@@ -134,9 +136,11 @@ async def test_a_removal_without_its_account_names_it_and_ends_when_it_is_back(i
     await account(installation, "mine")
     await installation.application("orphaned", "greeter", "1.0.0", target={"serviceAccountName": "mine"})
     await installation.ready("orphaned")
+    installation.kill()  # the API server takes the account's token for some more seconds, and a new worker has none
     await installation.kube.delete(installation.ref("ServiceAccount", "mine"))
-
     await installation.delete("orphaned")
+
+    installation.start()
 
     failure = await held(installation, "orphaned", Reason.IDENTITY_MISSING)
     assert "service account mine" in failure["message"]

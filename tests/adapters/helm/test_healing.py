@@ -15,6 +15,7 @@ from adapters.helm.scenes import FIRST, OWNER, SECOND, Charts, Cluster, Requests
 
 from support.faults import Hold, HoldingProxy
 from support.ledgers import RememberingHelm
+from support.release_records import packed, unpacked
 from support.waiting import SOON, eventually
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref
@@ -22,6 +23,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, TransientError
+from windlass.domain.lifecycle.provenance import Known
 from windlass.ports.helm import ReleaseOutcome, ReleaseRef, ReleaseRequest
 
 pytestmark = pytest.mark.stack
@@ -242,3 +244,72 @@ async def test_a_crash_between_success_and_its_report_costs_no_second_upgrade(
 
 async def _is(cluster: Cluster, status: str) -> bool:
     return await cluster.status() == status
+
+
+async def test_a_record_that_was_never_read_is_made_again_and_what_it_left_is_found_in_our_own_chart(
+    helm: RememberingHelm,
+    cluster: Cluster,
+    ref: ReleaseRef,
+    chart: Charts,
+    request_for: Requests,
+    caught: Catch,
+) -> None:
+    old = request_for(chart(many(FEW)), value="1")
+    await helm.upgrade(old)
+    wider = request_for(chart(config_map("a-first"), many(FEW), LATER, name="wider"), SECOND, value="2")
+    known = helm.ledger(ref).known
+    await cancelled(*await caught(wider, "pending-upgrade"))
+    await die_before_the_digest(helm, cluster, ref, known, wider)
+
+    outcome = await helm.upgrade(old)
+
+    assert (outcome.action, outcome.release.revision) == ("upgraded", 2)
+    assert outcome.healed == "revision 2 was interrupted: made again"
+    assert await cluster.config_map("a-first") is None
+    assert await cluster.config_map("victim") is not None
+    assert await cluster.revisions() == [(1, "superseded"), (2, "deployed")]
+
+
+async def test_an_uninstall_goes_by_our_own_chart_where_the_record_was_never_read(
+    helm: RememberingHelm,
+    cluster: Cluster,
+    ref: ReleaseRef,
+    chart: Charts,
+    request_for: Requests,
+    caught: Catch,
+) -> None:
+    first = request_for(chart(config_map("a-first"), many(FEW), LATER), value="1")
+    await cancelled(*await caught(first, "pending-install"))
+    await die_before_the_digest(helm, cluster, ref, Known(), first)
+
+    gone = await helm.uninstall(ref, owner=OWNER)
+
+    assert cluster.ref("a-first") in gone
+    assert cluster.ref("victim") not in gone
+    assert await cluster.config_map("a-first") is None
+    assert await cluster.config_map("victim") is not None
+    assert await cluster.revisions() == []
+
+
+async def die_before_the_digest(
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, known: Known, began: ReleaseRequest
+) -> None:
+    """Forget what was noted after an operation, as a process that was killed does; then somebody edits the record."""
+    number = (await cluster.revisions())[-1][0]
+    ledger = helm.ledger(ref)
+    ledger.known, ledger.began = known.noting(number), began
+    marks = {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {
+            "meta.helm.sh/release-name": ref.name,
+            "meta.helm.sh/release-namespace": ref.namespace,
+        },
+    }
+    victim = cluster.ref("victim")
+    metadata = {"name": victim.name, "namespace": victim.namespace, **marks}
+    await cluster.kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    secret = await cluster.kube.get(secret_ref(ref, number))
+    assert secret is not None
+    content = unpacked(secret)
+    content["manifest"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\n"
+    await cluster.kube.replace({**secret, "data": {"release": packed(content)}})

@@ -168,7 +168,7 @@ class HelmClient:
                 if error.reason is not Reason.FORBIDDEN or ref.target.whom in error.message:
                     raise
                 told = f"{ref.target.whom} {error.message}"
-                raise PermanentError(Reason.FORBIDDEN, told, hint=error.hint, actor=error.actor) from error
+                raise PermanentError(Reason.FORBIDDEN, told, hint=error.hint, actor=error.actor) from None
 
     async def _observe_after(
         self, cluster: _Cluster, ref: ReleaseRef, ledger: Ledger, before: Observed, made: Record | None
