@@ -192,7 +192,9 @@ def ready_override(
         return (Reason.DISABLED_BY_SCRIPT, said.message)
     if control.target is not None:
         return ("RolledBack" if hold is Hold.ROLLED_BACK else "RollingBack", _rolled_back_text(control))
-    if hold is None and not progress.run.complete:
+    content = progress.artifact.source if progress.artifact else None
+    behind = (content, progress.settings) != (desired.source, desired.settings)
+    if hold is None and (behind or not progress.run.complete):
         # The conditions may still tell of the run before: nobody may take it for the one that is under way.
         return ("Progressing", "the newest version and settings are being brought about")
     return None
