@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from windlass.activities.repositories import repository_of_pinned, with_access
 from windlass.contracts.record import PackageRecord, RecordRef, ReleasedRecord, RevisionRecord
 from windlass.contracts.repositories import PackageRepository
-from windlass.domain.digests import content_digest
+from windlass.domain.digests import content_digest, keyed_digest
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import SYSTEM_NAMESPACE, PackageKey, record_name
 from windlass.domain.lifecycle.steps import completion_mark
@@ -129,7 +129,11 @@ class Contents:
         inherited = record.uid != uid
         if inherited:
             record = PackageRecord(
-                uid=uid, artifact=record.artifact, placement=record.placement, released=record.released
+                uid=uid,
+                artifact=record.artifact,
+                placement=record.placement,
+                released=record.released,
+                known=record.known,
             )
         return State(record=record, ref=ref, inherited=inherited)
 
@@ -200,6 +204,10 @@ class Contents:
     def release_digest(self, artifact: Artifact, values: Values) -> str:
         """Return the digest of what a release is made from."""
         return content_digest({"content": artifact.digest, "values": values}, self._digest_key)
+
+    def release_record_digest(self, content: bytes) -> str:
+        """Return the keyed digest of one of Helm's records."""
+        return keyed_digest("release", content, self._digest_key)
 
     def values(self, content: Content, record: PackageRecord) -> Values:
         """Return the merged values that follow from the applied settings and the hooks' patches."""

@@ -8,9 +8,11 @@ from typing import Final
 
 from temporalio import activity
 
+from windlass.activities.content import Contents
 from windlass.activities.heartbeat import heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.placing import release_of, required
+from windlass.activities.releases.ledger import RecordLedger
 from windlass.contracts.drift import DriftSpec
 from windlass.contracts.objects import parse_package
 from windlass.contracts.steps import DriftRequest, DriftResult
@@ -103,21 +105,29 @@ def result(
 class DriftActivities:
     """What is put back is written as the package, by a client whose name managedFields show."""
 
-    def __init__(self, *, kube: Kube, targets: Targets, helm: Helm) -> None:
+    def __init__(self, *, kube: Kube, targets: Targets, helm: Helm, contents: Contents) -> None:
         self._kube = kube
+        self._contents = contents
         self._targets = targets
         self._helm = helm
 
     @activity.defn(name="drift.check")
     async def check(self, request: DriftRequest) -> DriftResult:
-        """Compare every object of the newest revision; with ``correct`` put back what differs.
+        """Compare every object of the newest revision, if it is ours; with ``correct`` put back what differs.
 
         An object that cannot be compared or put back is told of and holds nothing else up.
         """
         async with heartbeating() as beat:
             obj = await self._kube.get(object_ref(request.key))
             placement = required(request.placement, request.key)
-            manifest = await self._helm.manifest(release_of(placement))
+            state = await self._contents.state(request.key, request.uid, request.record)
+            ledger = RecordLedger(self._contents, request.key, state, known=request.known)
+            try:
+                manifest = await self._helm.manifest(release_of(placement), ledger)
+            except PermanentError as error:
+                if error.reason is not Reason.RELEASE_FOREIGN:
+                    raise
+                return DriftResult(foreign=True)
             if obj is None or obj["metadata"]["uid"] != request.uid or manifest is None:
                 return DriftResult()
             if request.revision and manifest.release.revision != request.revision:

@@ -5,28 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from temporalio import activity
 
-from windlass.activities.content import Content, Contents, revision_of
+from windlass.activities.content import Content, Contents, State, revision_of
 from windlass.activities.heartbeat import Beat, heartbeating
 from windlass.activities.inputs import object_ref
 from windlass.activities.package_objects import PackageObjects
 from windlass.activities.placing import release_of, required
 from windlass.activities.progress import ProgressReporter
+from windlass.activities.releases.ledger import RecordLedger
 from windlass.activities.turns import Turn, Turns
 from windlass.contracts.objects import PackageObject
+from windlass.contracts.record import PackageRecord
 from windlass.contracts.steps import ReleaseRequest, ReleaseResult, UninstallRequest, UninstallResult
 from windlass.domain.errors import Actor, WindlassError
 from windlass.domain.ids import owner_name
-from windlass.domain.packages.model import Values
+from windlass.domain.lifecycle.provenance import Known
+from windlass.domain.packages.model import Artifact, Values
 from windlass.domain.settings.chart_schema import check_chart
 from windlass.domain.settings.schema import raise_if_invalid, validate
 from windlass.domain.settings.values import VALUES_ROOT, release_values
 from windlass.domain.target import Target
-from windlass.domain.text.secret_texts import marked_texts
+from windlass.domain.text.secret_texts import marked_texts, plain_paths
 from windlass.ports.clock import Clock
 from windlass.ports.helm import Helm, ReleaseOutcome
 from windlass.ports.helm import ReleaseRequest as HelmRequest
@@ -98,15 +101,26 @@ class HelmActivities:
                 given = state.record.settings or {}
                 found = await asyncio.to_thread(check_chart, content.package, values, settings=given, concealed=values)
                 raise_if_invalid(found)
-            wanted = self._wanted(request, content, values, state.record.secrets)
-            state = await self._contents.update(
+            wanted = self._wanted(request, request.artifact, content, values, state.record.secrets)
+            # What a Secret holds may be a number as well, and nobody can tell any more which one came from there.
+            if not any(one.kind == "Secret" for one in package.spec.values_from or ()):
+                wanted = replace(wanted, plain=lambda: plain_paths(values, content.schemas))
+
+            def releasing(record: PackageRecord) -> PackageRecord:
+                return self._contents.releasing(record, request.artifact, values, request.keep)
+
+            ledger = RecordLedger(
+                self._contents,
                 request.key,
-                request.uid,
-                state.ref,
-                lambda record: self._contents.releasing(record, request.artifact, values, request.keep),
+                state,
+                known=request.known,
+                adopt=request.adopt,
+                change=releasing,
+                unfinished=lambda record: self._began(request, record),
             )
             beat.details, beat.waiting = "applying", True
-            outcome = await self._helm.upgrade(wanted)
+            outcome = await self._helm.upgrade(wanted, ledger)
+            state = await self._contents.update(request.key, request.uid, ledger.state.ref, releasing)
             turn.give_back()
             ready = await self._wait(request, package, outcome, beat) if package.spec.wait else True
         return ReleaseResult(
@@ -119,6 +133,7 @@ class HelmActivities:
             superseded=not ready,
             objects=len(outcome.objects),
             record=state.ref,
+            known=ledger.known,
         )
 
     @activity.defn(name="helm.uninstall_release")
@@ -131,18 +146,28 @@ class HelmActivities:
         async with heartbeating() as beat:
             placement = required(request.placement, request.key)
             beat.details, beat.waiting = "uninstalling", True
-            state = await self._contents.state(request.key, request.uid, request.record)
+            found = await self._contents.state(request.key, request.uid, request.record)
+            ledger = RecordLedger(
+                self._contents,
+                request.key,
+                found,
+                known=request.known,
+                adopt=request.adopt,
+                unfinished=lambda record: self._began(request, record),
+            )
+            state: State | None = None
 
             async def write_down(objects: tuple[ObjectRef, ...]) -> None:
                 # Helm forgets the objects with the release: written down first, a repeated attempt still awaits them.
                 nonlocal state
                 if objects:
                     leaving = tuple(asdict(one) for one in objects)
-                    record = state.record.model_copy(update={"leaving": leaving})
-                    state = await self._contents.save(request.key, state, record)
+                    record = ledger.state.record.model_copy(update={"leaving": leaving})
+                    state = await self._contents.save(request.key, ledger.state, record)
 
-            await self._helm.uninstall(release_of(placement), owner=owner_name(request.key), told=write_down)
+            await self._helm.uninstall(release_of(placement), ledger, owner=owner_name(request.key), told=write_down)
             turn.give_back()
+            state = state or ledger.state
             leaving = state.record.leaving
             objects = await self._not_kept(placement.target, [ObjectRef(**one) for one in leaving])
             reporter = ProgressReporter(self._kube, self._clock, request.key, beat)
@@ -153,9 +178,8 @@ class HelmActivities:
             finally:
                 await reporter.clear()
             if not request.last:
-                state = await self._contents.save(
-                    request.key, state, state.record.model_copy(update={"leaving": (), "released": None})
-                )
+                gone = {"leaving": (), "released": None, "known": Known()}
+                state = await self._contents.save(request.key, state, state.record.model_copy(update=gone))
         return UninstallResult(objects=len(leaving), record=state.ref)
 
     async def _not_kept(self, target: Target, refs: list[ObjectRef]) -> list[ObjectRef]:
@@ -172,7 +196,30 @@ class HelmActivities:
                     leaving.append(ref)
         return leaving
 
-    def _wanted(self, request: ReleaseRequest, content: Content, values: Values, secrets: Sequence[str]) -> HelmRequest:
+    async def _began(self, request: ReleaseRequest | UninstallRequest, record: PackageRecord) -> HelmRequest | None:
+        """Return what the release in ``record`` was made from; None if it is not known, or cannot be had, any more."""
+        released = record.released
+        if released is None:
+            return None
+        try:
+            content = await self._contents.ensure(released.artifact)
+        except WindlassError:
+            return None
+        for made in reversed(record.revisions):
+            applied = record.model_copy(update={"settings": made.settings, "patches": made.patches})
+            values = self._contents.values(content, applied)
+            if self._contents.release_digest(released.artifact, values) == released.digest:
+                return self._wanted(request, released.artifact, content, values, made.secrets)
+        return None
+
+    def _wanted(
+        self,
+        request: ReleaseRequest | UninstallRequest,
+        artifact: Artifact,
+        content: Content,
+        values: Values,
+        secrets: Sequence[str],
+    ) -> HelmRequest:
         placement = required(request.placement, request.key)
         return HelmRequest(
             ref=release_of(placement),
@@ -181,7 +228,7 @@ class HelmActivities:
             chart=content.root,
             chart_has_hooks=content.package.chart_has_hooks,
             values=release_values(content.package, values),
-            digest=self._contents.release_digest(request.artifact, values),
+            digest=self._contents.release_digest(artifact, values),
             secrets=frozenset(secrets) | marked_texts(values, content.schemas),
         )
 

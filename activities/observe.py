@@ -19,6 +19,7 @@ from windlass.domain.errors import PermanentError
 from windlass.domain.ids import ABANDON_ANNOTATION, FINALIZER, PackageKey
 from windlass.domain.lifecycle.conditions import Condition, Status, Type
 from windlass.domain.lifecycle.policy import Control
+from windlass.domain.lifecycle.provenance import Known
 from windlass.domain.lifecycle.steps import ATTEMPTS, Desired
 from windlass.domain.target import Placement
 from windlass.ports.clock import Clock
@@ -156,6 +157,7 @@ class ObserveActivities:
             paused=bool(status and status.paused),
             record=ref,
             placement=record.placement if record else None,
+            known=record.known if record else Known(),
             version=(status.version or "") if status and same_life else "",
             release=status.release if status and same_life else None,
             control=control_of(package) if package and same_life else Control(),

@@ -123,7 +123,9 @@ def activities(adapters: Adapters, watches: HookWatches, settings: Settings, dig
     )
     hook = HookActivities(runs=runs, watches=watches, contents=adapters.contents)
     event = EventHookActivities(runs=runs, watches=watches, contents=adapters.contents, suspects=adapters.suspects)
-    drift = DriftActivities(kube=adapters.kube, targets=adapters.targets, helm=adapters.helm)
+    drift = DriftActivities(
+        kube=adapters.kube, targets=adapters.targets, helm=adapters.helm, contents=adapters.contents
+    )
     status = StatusActivities(adapters.kube, objects, adapters.events, settings.ui)
     return Activities(
         lifecycle=(

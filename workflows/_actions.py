@@ -12,8 +12,16 @@ from temporalio import workflow
 from windlass.workflows import _transitions as moves
 
 with workflow.unsafe.imports_passed_through():
-    from windlass.contracts.lifecycle import Action, LifecycleState, PauseAction, ResumeAction, RollbackAction
+    from windlass.contracts.lifecycle import (
+        Action,
+        AdoptAction,
+        LifecycleState,
+        PauseAction,
+        ResumeAction,
+        RollbackAction,
+    )
     from windlass.contracts.status import decided
+    from windlass.domain.errors import Reason
     from windlass.domain.lifecycle import policy
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.lifecycle.steps import Hold, Next, Step, next_step
@@ -49,6 +57,16 @@ def retry(state: LifecycleState, action: Action, now: float) -> Answered:
     return Answered(
         state=state, message=f"{wish.version if wish else 'the object'} is tried again", interrupt=True, look_again=True
     )
+
+
+def adopt(state: LifecycleState, action: AdoptAction, now: float) -> Answered:
+    """Take over the release records that somebody else wrote, and go on from there."""
+    failure = state.failure
+    if failure is None or failure.reason != Reason.RELEASE_FOREIGN.value:
+        return _refused(state, "there is nothing to adopt: nobody else has written records of the release")
+    due = moves.due_now(failure)
+    state = state.model_copy(update={"adopting": action.fingerprint, "failure": due})
+    return _freed(state, action, "adopt", now, f"the records are taken over, and {failure.step} is tried again")
 
 
 def retry_all(state: LifecycleState, action: Action, now: float) -> Answered:

@@ -131,6 +131,10 @@ def _given_up(state: LifecycleState) -> bool:
 
 def _checked(state: LifecycleState, found: DriftResult, now: float) -> LifecycleState:
     """Return ``state`` after a comparison."""
+    if found.foreign:
+        # The step that makes releases says what is wrong, and it alone goes on when a person has adopted the records.
+        progress = replace(state.progress, check_drift=False, run=Run(trigger=Scope.RUN, verify=True))
+        return state.model_copy(update={"progress": progress})
     news = found.digest != state.drift.digest
     corrections = remembered(state.drift.corrections, [one.field for one in found.corrected], now)
     fights = held(corrections, now)

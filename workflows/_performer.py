@@ -50,6 +50,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from windlass.domain.drift.comparison import held
     from windlass.domain.ids import PackageKey
+    from windlass.domain.lifecycle.provenance import Known
     from windlass.domain.lifecycle.steps import (
         BINDING_OF,
         Next,
@@ -170,14 +171,17 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remot
                     and progress.loaded is not None
                     and hook_at(progress.loaded, Binding.AFTER_DELETE_HELM, 0) is None,
                     placement=place_of(desired, progress),
+                    known=state.known,
+                    adopt=state.adopting,
                 ),
                 summary="uninstall and wait until the objects are gone",
                 **in_pool(HELM_CHANGE, key, state, "helm"),
             )
-            return Performed(record=gone.record, note=f"release removed, {gone.objects} objects gone")
+            note = f"release removed, {gone.objects} objects gone"
+            return Performed(record=gone.record, note=note, known=Known())
         case Step.CLEAN_UP:
             await workflow.execute_local_activity_method(CleaningActivities.clean_up, PackageRequest(key=key), **QUICK)
-            return Performed()
+            return Performed(known=Known())
         case Step.RELEASE_FINALIZER:
             await workflow.execute_local_activity_method(
                 PackageActivities.release_finalizer, FinalizerRequest(key=key, uid=progress.owner), **QUICK
@@ -274,6 +278,8 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         keep=tuple(good.mark for good in state.control.good),
         settings=state.desired.settings,
         placement=state.progress.placed,
+        known=state.known,
+        adopt=state.adopting,
     )
     made = await workflow.execute_activity_method(
         HelmActivities.upgrade_release,
@@ -289,6 +295,7 @@ async def _upgrade_release(key: PackageKey, state: LifecycleState) -> Performed:
         record=made.record or state.record,
         release=release if made.name else None,
         note=note,
+        known=made.known,
     )
 
 
@@ -296,6 +303,8 @@ async def _check_drift(key: PackageKey, state: LifecycleState) -> Performed:
     request = DriftRequest(
         key=key,
         uid=state.progress.owner,
+        record=state.record,
+        known=state.known,
         revision=(state.release.revision or 0) if state.release else 0,
         correct=state.desired.drift.corrects,
         held=tuple(held(state.drift.corrections, workflow.time())),

@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.lifecycle import conditions as cond
     from windlass.domain.lifecycle import losses, policy
     from windlass.domain.lifecycle.changes import Event, classify
-    from windlass.domain.lifecycle.effects import on_done, on_skip
+    from windlass.domain.lifecycle.effects import on_done, on_skip, removal_hint
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
     from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step, in_place
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
@@ -127,6 +127,7 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "version": kept.version,
             "release": kept.release,
             "control": kept.control,
+            "known": kept.known,
         }
     )
 
@@ -146,6 +147,7 @@ def _fresh(now: float) -> dict[str, object]:
         "paused": False,
         "actions": (),
         "control": Control(),
+        "adopting": None,
         "unrecorded": (),
         "quarantine": (),
     }
@@ -164,6 +166,8 @@ def folded(
     if performed.release is not None:
         state = state.model_copy(update={"release": performed.release})
     state = state.model_copy(update={"interruptions": None})
+    if performed.known is not None:
+        state = state.model_copy(update={"known": performed.known, "adopting": None})
     if state.failure is not None and state.failure.step == step.label:
         state = state.model_copy(update={"failure": None})
     state, look_again = _after(state, step, started, performed, now)
@@ -272,6 +276,8 @@ def failed(
 
     ``chance`` in [0, 1) spreads the back-off.
     """
+    if step is not None and state.progress.removing:
+        details = details.model_copy(update={"hint": removal_hint(details.hint)})
     previous = state.failure
     again = previous is not None and previous.step == label
     failure = _failure(previous, label, details, now, chance=chance)
@@ -283,7 +289,7 @@ def failed(
     if step is not None:
         state = state.model_copy(update={"interruptions": None})
         state = changed(state, cond.of_failure(CONDITION_OF.get(step.step), details.reason, details.message), now)
-        state = _unlearned(state, step, details.reason)
+        state = _foreign(_unlearned(state, step, details.reason), details.reason, now)
     if previous is None or not again or previous.reason != failure.reason:
         state = noted(state, failure.reason, f"{label}: {failure.message}", now, warning=True)
     if step is None or not against:
@@ -441,6 +447,16 @@ def _lost(state: LifecycleState) -> LifecycleState:
     lost = replace(state.progress, installed="", settings_for="", completed="")
     control = replace(state.control, good=())  # what they were made from is gone as well
     return state.model_copy(update={"progress": lost, "record": None, "control": control})
+
+
+def _foreign(state: LifecycleState, reason: Reason, now: float) -> LifecycleState:
+    """Return ``state`` after a failure; what a person has accepted is taken over at the very next try or not at all."""
+    if reason is not Reason.RELEASE_FOREIGN:
+        return state
+    state = state.model_copy(update={"adopting": None})
+    if cond.find(state.conditions, cond.Type.IN_SYNC).status is not cond.Status.TRUE:
+        return state
+    return changed(state, cond.cleared((cond.Type.IN_SYNC,), reason=reason.value), now)
 
 
 def _unlearned(state: LifecycleState, step: Next, reason: Reason) -> LifecycleState:

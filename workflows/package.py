@@ -32,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
         RELEASE_DRIFTED,
         Action,
         ActionResult,
+        AdoptAction,
         DesiredChanged,
         DumpView,
         HookEvents,
@@ -119,7 +120,7 @@ class PackageLifecycleWorkflow:
             if step.step is Step.FINISH:
                 break
             if self._handover_due(idle=step.step is Step.WAIT):
-                await self._hand_over()
+                await self._hand_over(step)
             if step.step is Step.WAIT:
                 await self._rest(step, now)
             else:
@@ -198,6 +199,11 @@ class PackageLifecycleWorkflow:
         return await self._requests.carry_out(
             action, lambda state: actions.skip(state, action, workflow.time(), running=self._running)
         )
+
+    @workflow.update
+    async def adopt(self, action: AdoptAction) -> ActionResult:
+        """Take over a release, or records of it, that somebody else wrote."""
+        return await self._requests.carry_out(action, lambda state: actions.adopt(state, action, workflow.time()))
 
     @workflow.update
     async def rollback(self, action: RollbackAction) -> ActionResult:
@@ -448,8 +454,10 @@ class PackageLifecycleWorkflow:
         build = info.get_current_build_id()
         return long or info.is_continue_as_new_suggested() or (idle and build != self._build)
 
-    async def _hand_over(self) -> None:
+    async def _hand_over(self, step: Next) -> None:
         await self._hooks.hand_over()
+        if step.step is Step.WAIT:
+            self._state = moves.arrived(self._state, step, workflow.time())  # the next run finds it arrived
         await self._write()  # the server may hold the next run back for a second: too late to show a failure that heals
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(

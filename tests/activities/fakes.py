@@ -24,11 +24,12 @@ from windlass.contracts.record import BindingRecord, PackageRecord, RecordRef, W
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.hooks.patch_operations import Bounds
 from windlass.domain.ids import API_VERSION, PackageKey, owner_name
+from windlass.domain.lifecycle.provenance import Made
 from windlass.domain.lifecycle.readiness import Progress
 from windlass.domain.packages.model import Artifact, Binding, Definition, Hook, Package, Source
 from windlass.domain.target import Placement, Target
 from windlass.ports.events import EventNote
-from windlass.ports.helm import Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
+from windlass.ports.helm import Ledger, Release, ReleaseOutcome, ReleaseRef, ReleaseRequest, Told
 from windlass.ports.hooks import EnabledRun, HookOutput, HookRun, Verdict
 from windlass.ports.kube import Kube, Object, ObjectRef, OnProgress
 from windlass.ports.packages import Repository
@@ -158,23 +159,31 @@ class FakeHelm:
     upgrades: list[ReleaseRequest] = field(default_factory=list[ReleaseRequest])
     uninstalled: list[str] = field(default_factory=list[str])
     during: Callable[[], Awaitable[None]] | None = None
+    ledgers: list[Ledger] = field(default_factory=list[Ledger])
 
     async def release(self, ref: ReleaseRef) -> Release | None:
         return Release(ref=ref, revision=1, status="deployed") if ref.name in self.objects_of else None
 
-    async def upgrade(self, request: ReleaseRequest) -> ReleaseOutcome:
+    async def upgrade(self, request: ReleaseRequest, ledger: Ledger) -> ReleaseOutcome:
         self.upgrades.append(request)
+        number = len(self.upgrades)
+        await ledger.note(ledger.known.noting(number))
         if self.during is not None:
             await self.during()
         known = request.ref.name in self.objects_of
         self.objects_of[request.ref.name] = (DEPLOYMENT,)
+        digest = ledger.digest(request.digest.encode())
+        await ledger.note(ledger.known.with_made(Made(revision=number, digest=digest)))
         return ReleaseOutcome(
-            release=Release(ref=request.ref, revision=len(self.upgrades), status="deployed"),
+            release=Release(ref=request.ref, revision=number, status="deployed"),
             action="upgraded" if known else "installed",
             objects=(DEPLOYMENT,),
         )
 
-    async def uninstall(self, ref: ReleaseRef, *, owner: str, told: Told | None = None) -> tuple[ObjectRef, ...]:
+    async def uninstall(
+        self, ref: ReleaseRef, ledger: Ledger, *, owner: str, told: Told | None = None
+    ) -> tuple[ObjectRef, ...]:
+        self.ledgers.append(ledger)
         assert owner == owner_name(KEY)
         if told is not None and ref.name in self.objects_of:
             await told(self.objects_of[ref.name])

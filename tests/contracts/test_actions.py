@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from windlass.contracts.actions import ActionRequest, action_of, parse_request
-from windlass.contracts.lifecycle import Action, PauseAction, ResumeAction, RollbackAction
+from windlass.contracts.lifecycle import Action, AdoptAction, PauseAction, ResumeAction, RollbackAction
 from windlass.domain.ids import Kind, PackageKey
+
+ASKED = 1767225600.0
 
 
 def request(action: str, detail: str | None = None, /, kind: str = "Application", **spec: Any) -> ActionRequest:
@@ -36,14 +38,19 @@ def request(action: str, detail: str | None = None, /, kind: str = "Application"
 @pytest.mark.parametrize(
     ("made", "action"),
     [
-        (request("retry", reason="why"), Action(who="ann", why="why", uid="u1", asked=1767225600.0)),
-        (request("rollback"), RollbackAction(who="ann", uid="u1", asked=1767225600.0)),
-        (request("rollback", " 3 "), RollbackAction(who="ann", uid="u1", asked=1767225600.0, to=3)),
+        (request("retry", reason="why"), Action(who="ann", why="why", uid="u1", asked=ASKED)),
+        (request("rollback"), RollbackAction(who="ann", uid="u1", asked=ASKED)),
+        (request("rollback", " 3 "), RollbackAction(who="ann", uid="u1", asked=ASKED, to=3)),
         (
             request("pause", "run, afterHelm"),
-            PauseAction(who="ann", uid="u1", asked=1767225600.0, before=("run", "afterHelm")),
+            PauseAction(who="ann", uid="u1", asked=ASKED, before=("run", "afterHelm")),
         ),
-        (request("resume", "all"), ResumeAction(who="ann", uid="u1", asked=1767225600.0, everything=True)),
+        (request("adopt"), AdoptAction(who="ann", uid="u1", asked=ASKED)),
+        (
+            request("adopt", "0a1b2c3d4e5f"),
+            AdoptAction(who="ann", uid="u1", asked=ASKED, fingerprint="0a1b2c3d4e5f"),
+        ),
+        (request("resume", "all"), ResumeAction(who="ann", uid="u1", asked=ASKED, everything=True)),
     ],
     ids=lambda one: one.spec.action if isinstance(one, ActionRequest) else "",
 )
@@ -59,7 +66,8 @@ def test_a_request_is_an_action(made: ActionRequest, action: Action) -> None:
         (request("pause", "lunch"), "'lunch' is none of"),
         (request("resume", "everything"), "empty or 'all'"),
         (request("retry", "x"), "retry takes no spec.detail"),
-        (request("adopt"), "does not carry out adopt"),
+        (request("approve"), "does not carry out approve"),
+        (request("adopt", "it"), "is the fingerprint that the package's condition names"),
         (request("retry", who=None), "spec.who is empty"),
     ],
 )

@@ -88,7 +88,8 @@ async def test_what_kubectl_creates_is_carried_out_and_kept_with_who_and_why(ins
         ("pause", {"detail": "lunch"}, "spec.detail of pause: 'lunch' is none of download"),
         ("resume", {"detail": "some"}, "spec.detail of resume is empty or 'all', not 'some'"),
         ("skip", {"detail": "x"}, "skip takes no spec.detail"),
-        ("adopt", {}, "this version of Windlass does not carry out adopt"),
+        ("adopt", {}, "there is nothing to adopt"),
+        ("approve", {}, "this version of Windlass does not carry out approve"),
         ("retry", {}, "nothing has failed"),
     ],
 )

@@ -40,7 +40,6 @@ POINTS = [
         at="(POST|PUT|PATCH) .*/configmaps/{release}$",
         activity="helm.upgrade_release",
         status="pending-install",
-        revisions=("failed", "deployed"),
     ),
     Point(name="awaiting", gated=True, activity="helm.upgrade_release", status="deployed"),
     Point(name="after-helm", hook="afterHelm", activity="hook.run", status="deployed", again="afterHelm"),

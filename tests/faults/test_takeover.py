@@ -232,7 +232,7 @@ async def test_who_is_frozen_in_mid_upgrade_is_gone_before_another_goes_on(
         assert "was frozen or hung" in installation.log.read_text()
         await shared(installation, SHARDS)
         obj = await installation.ready(name, "3.0.0")
-        assert await installation.release(name) == {1: "superseded", 2: "failed", 3: "deployed"}
+        assert await installation.release(name) == {1: "superseded", 2: "deployed"}
         assert (await shown(installation, name))["version"] == "3.0.0", "nothing of the old upgrade came later"
         assert condition(obj, "InSync")["status"] != "False"
         assert not [line for line in subject.journal() if "meets" in line]

@@ -73,6 +73,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "retry": (('windlass retry web -n shop --reason "registry is back"', "do not wait for the back-off"),),
     "skip": (('windlass skip web -n shop --reason "the hook is known to be broken"', "go on past the failed step"),),
     "cancel": (('windlass cancel web -n shop --reason "wrong image"', "stop the running step and hold there"),),
+    "adopt": (
+        ('windlass adopt web -n shop --reason "was installed by hand"', "take over what its condition tells of"),
+        ('windlass adopt web -n shop --fingerprint 3f2a9c014d7e --reason "looked at"', "just that, and nothing newer"),
+    ),
     "rollback": (
         ('windlass rollback web -n shop --reason "errors since 10:00"', "the last good version and settings"),
         ('windlass rollback web -n shop --to 3 --reason "as on Monday"', "a good revision of your choice"),

@@ -38,6 +38,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
         "retry": ("actions.commands", "retry", "Try the failed step again now"),
         "skip": ("actions.commands", "skip", "Pass over the failed step"),
         "cancel": ("actions.commands", "cancel", "Stop the running step and hold there"),
+        "adopt": ("actions.commands", "adopt", "Take over a release that somebody else made or changed"),
         "rollback": ("actions.commands", "rollback", "Go back to a good version with its settings"),
         "pause": ("actions.commands", "pause", "Begin no further step, or hold before some"),
         "resume": ("actions.commands", "resume", "Go on after a pause, a cancellation, a breakpoint"),

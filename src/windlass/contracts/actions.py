@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
-from windlass.contracts.lifecycle import Action, PauseAction, ResumeAction, RollbackAction, Who, Why
+from windlass.contracts.lifecycle import Action, AdoptAction, PauseAction, ResumeAction, RollbackAction, Who, Why
 from windlass.contracts.objects import KubeObject
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
@@ -25,6 +25,7 @@ type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resum
 type RequestPhase = Literal["Waiting", "Accepted", "Refused", "Unknown"]
 
 _REVISION: Final = re.compile(r"[0-9]{1,9}")
+_FINGERPRINT: Final = re.compile(r"([0-9a-f]{12,64})?")
 _ALL: Final = "all"
 
 
@@ -51,7 +52,8 @@ class ActionRequestSpec(KubeModel):
     detail: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None,
         description="rollback: the Helm revision, the last good one if absent. pause: steps not to begin, separated by "
-        "commas; none at all if absent. resume: 'all' drops every breakpoint.",
+        "commas; none at all if absent. resume: 'all' drops every breakpoint. adopt: the fingerprint in the package's "
+        "condition, so that nothing else is adopted; what was last told of if absent.",
     )
     reason: Why | None = Field(default=None, description="Why; kept in the status of the package.")
     who: Who | None = Field(
@@ -145,6 +147,12 @@ def action_of(request: ActionRequest) -> Action:
             if detail not in ("", _ALL):
                 raise ValueError(f"spec.detail of resume is empty or {_ALL!r}, not {detail!r}")
             return ResumeAction(**common, everything=detail == _ALL)
+        case "adopt":
+            if not _FINGERPRINT.fullmatch(detail):
+                raise ValueError(
+                    f"spec.detail of adopt is the fingerprint that the package's condition names, not {detail!r}"
+                )
+            return AdoptAction(**common, fingerprint=detail)
         case "retry" | "skip" | "cancel":
             if detail:
                 raise ValueError(f"{spec.action} takes no spec.detail")

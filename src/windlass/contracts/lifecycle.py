@@ -14,6 +14,7 @@ from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle.conditions import Condition
 from windlass.domain.lifecycle.losses import Interruptions
 from windlass.domain.lifecycle.policy import Control, effective
+from windlass.domain.lifecycle.provenance import Known
 from windlass.domain.lifecycle.steps import Desired, Progress
 
 PACKAGE_LIFECYCLE = "PackageLifecycle"
@@ -179,6 +180,10 @@ class LifecycleState(WireModel):
     attributes: tuple[str, str, bool] = ("", "", False)
     """Phase, version and readiness as last upserted to the search attributes."""
     control: Control = Control()
+    known: Known = Known()
+    """Which of Helm's records are ours, as the state Secret has it: what is left if that is lost."""
+    adopting: str | None = None
+    """Which records of others a person has accepted (`provenance.may_adopt`); None for none."""
     pools: tuple[Pool, ...] = ()
     """Kinds of work that go to pools of workers of their own."""
 
@@ -271,6 +276,12 @@ class RollbackAction(Action):
     """Argument of `rollback`: ``to`` is the Helm revision of a good release; None: the last good one."""
 
     to: int | None = None
+
+
+class AdoptAction(Action):
+    """Argument of `adopt`: ``fingerprint`` is that of the records a person has looked at; empty: those last told of."""
+
+    fingerprint: Annotated[str, StringConstraints(pattern="^([0-9a-f]{12,64})?$")] = ""
 
 
 class StatusView(WireModel):

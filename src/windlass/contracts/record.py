@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from pydantic import Field
 
 from windlass.contracts.base import WireModel
+from windlass.domain.lifecycle.provenance import Known
 from windlass.domain.packages.model import Artifact, Hook, Values
 from windlass.domain.target import Placement
 
@@ -101,6 +102,7 @@ class PackageRecord(WireModel):
         artifact: the content the package was switched to last.
         placement: where the package is installed and as whom; removal goes by it, whatever the object says by then.
         released: the release that was applied last.
+        known: which of Helm's records of the release are ours.
         settings: user settings that were validated and applied last, references resolved: they may hold secrets.
         settings_digest: keyed digest of ``settings``.
         secrets: the texts in ``settings`` that came from Secrets: what error texts must not quote.
@@ -121,6 +123,7 @@ class PackageRecord(WireModel):
     artifact: Artifact | None = None
     placement: Placement | None = None
     released: ReleasedRecord | None = None
+    known: Known = Known()
     settings: Values | None = None
     settings_digest: str = ""
     secrets: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from windlass.domain.drift.comparison import Difference
 from windlass.domain.ids import PackageKey
 from windlass.domain.lifecycle.conditions import Condition
 from windlass.domain.lifecycle.policy import Control
+from windlass.domain.lifecycle.provenance import Known
 from windlass.domain.lifecycle.steps import Desired, Loaded
 from windlass.domain.lifecycle.transitions import Result
 from windlass.domain.packages.model import Artifact, Binding, Hook, Source
@@ -44,6 +45,7 @@ class Restored(WireModel):
     release: ReleaseStatus | None = None
     control: Control = Control()
     placement: Placement | None = None
+    known: Known = Known()
 
 
 class Observation(WireModel):
@@ -208,6 +210,7 @@ class WatchResult(WireModel):
     """``queues`` are those in which something waits; ``unsynchronized`` counts what the first release waits for."""
 
     queues: tuple[str, ...] = ()
+    known: Known | None = None
     unsynchronized: int = 0
     record: RecordRef | None = None
 
@@ -269,7 +272,8 @@ class ReleaseRequest(WireModel):
     ``generation`` is the object's generation that the lifecycle knows: when the object moves past it while the
     release is awaited, the wait is given up. So it is when what the object's settings refer to moves past
     ``settings``, the digest that the lifecycle knows (empty: not looked at). ``keep`` are the marks of the good
-    releases that can be gone back to.
+    releases that can be gone back to. ``known`` is what the lifecycle knows of Helm's records, in case the state Secret
+    was lost; ``adopt`` says which records of others a person has accepted (`provenance.may_adopt`).
     """
 
     key: PackageKey
@@ -280,10 +284,14 @@ class ReleaseRequest(WireModel):
     keep: tuple[str, ...] = ()
     settings: str = ""
     placement: Placement | None = None
+    known: Known = Known()
+    adopt: str | None = None
 
 
 class ReleaseResult(WireModel):
     """What was done to the release. ``values`` is the digest of the values it now has."""
+
+    known: Known = Known()
 
     action: Literal["installed", "upgraded", "unchanged", "none"]
     values: str
@@ -299,11 +307,14 @@ class ReleaseResult(WireModel):
 class DriftRequest(WireModel):
     """Compare the release's objects with its manifest; with ``correct`` put back what differs, except ``held`` fields.
 
-    ``held`` are `domain.drift.comparison.Difference.field`; ``revision`` is the release's that the lifecycle knows.
+    ``held`` are `domain.drift.comparison.Difference.field`; ``revision`` is the release's that the lifecycle knows,
+    ``known`` as in `ReleaseRequest`.
     """
 
     key: PackageKey
     uid: str
+    record: RecordRef | None = None
+    known: Known = Known()
     revision: int = 0
     correct: bool = False
     held: tuple[str, ...] = ()
@@ -314,8 +325,11 @@ class DriftResult(WireModel):
     """What differs now and what was put back.
 
     ``unclear`` tells of objects that could not be compared. ``differences`` and ``corrected`` are bounded, ``total``
-    counts all differences and ``digest`` is theirs; ``revision`` is the release's, 0 if there is none.
+    counts all differences and ``digest`` is theirs; ``revision`` is the release's, 0 if there is none. ``foreign`` says
+    that somebody else wrote its record: nothing was compared.
     """
+
+    foreign: bool = False
 
     revision: int = 0
     differences: tuple[Difference, ...] = ()
@@ -329,6 +343,7 @@ class UninstallRequest(WireModel):
     """Take the release away and wait until its objects are gone.
 
     ``last`` says that nothing but the clean-up follows, which drops the record: that is not written once more.
+    ``known`` and ``adopt`` as in `ReleaseRequest`.
     """
 
     key: PackageKey
@@ -336,6 +351,8 @@ class UninstallRequest(WireModel):
     record: RecordRef | None = None
     last: bool = False
     placement: Placement | None = None
+    known: Known = Known()
+    adopt: str | None = None
 
 
 class UninstallResult(WireModel):
@@ -368,7 +385,8 @@ class StatusResult(WireModel):
 class Performed:
     """A step's result, the state Secret as it left it, and what people should read of it.
 
-    ``queues`` are the hook queues in which something waits since the step.
+    ``queues`` are the hook queues in which something waits since the step; ``known`` is what is known of Helm's records
+    if the step has to do with them.
     """
 
     result: Result = field(default_factory=Result)
@@ -377,3 +395,4 @@ class Performed:
     drift: DriftResult | None = None
     note: str = ""
     queues: tuple[str, ...] = ()
+    known: Known | None = None

@@ -80,6 +80,7 @@ class Reason(StrEnum):
     RESOURCE_FAILED = "ResourceFailed"
     UNINSTALL_FAILED = "UninstallFailed"
     RELEASE_CONFLICT = "ReleaseConflict"
+    RELEASE_FOREIGN = "ReleaseForeign"  # somebody else wrote records of the release: nothing is done until `adopt`
     # targets
     TARGET_REFUSED = "TargetRefused"
     KUBECONFIG_INVALID = "KubeconfigInvalid"

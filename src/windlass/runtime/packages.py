@@ -21,6 +21,7 @@ from windlass.contracts.lifecycle import (
     DESIRED_CHANGED,
     Action,
     ActionResult,
+    AdoptAction,
     DesiredChanged,
     DumpView,
     HookEvents,
@@ -240,6 +241,10 @@ class PackageLifecycles:
     async def skip(self, key: PackageKey, action: Action) -> ActionResult:
         """Pass over the failed step."""
         return await self._action(key, "skip", action)
+
+    async def adopt(self, key: PackageKey, action: AdoptAction) -> ActionResult:
+        """Take over a release, or records of it, that somebody else wrote."""
+        return await self._action(key, "adopt", action)
 
     async def rollback(self, key: PackageKey, action: RollbackAction) -> ActionResult:
         """Go back to a good release and stay there."""

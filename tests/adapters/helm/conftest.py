@@ -11,8 +11,8 @@ import pytest
 from adapters.helm.scenes import FIRST, OWNER, Charts, Cluster, Requests, write_chart
 
 from support.faults import HoldingProxy
+from support.ledgers import RememberingHelm
 from support.targets import at_home
-from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
@@ -27,11 +27,13 @@ async def kube(stack: Stack) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture(scope="session")
-async def helm(stack: Stack, kube: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[HelmClient]:
+async def helm(
+    stack: Stack, kube: KubeClient, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RememberingHelm]:
     scratch = tmp_path_factory.mktemp("helm")
     program = Path(stack.tool("helm"))
     targets = CallerTargets(kube, stack.kubeconfig)
-    async with HelmClient(targets=targets, helm=program, scratch=scratch, pool_size=2) as client:
+    async with RememberingHelm(targets=targets, helm=program, scratch=scratch, pool_size=2) as client:
         yield client
 
 

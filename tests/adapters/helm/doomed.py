@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -11,8 +12,25 @@ from typing import Any
 from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
+from windlass.domain.lifecycle.provenance import Known
 from windlass.domain.target import Account, Target
 from windlass.ports.helm import ReleaseRef, ReleaseRequest
+
+
+class Forgetful:
+    """A ledger that nobody will ask again."""
+
+    known = Known()
+    adopt = None
+
+    def digest(self, content: bytes) -> str:
+        return hashlib.sha256(content).hexdigest()
+
+    async def note(self, known: Known) -> None:
+        self.known = known
+
+    async def unfinished(self) -> ReleaseRequest | None:
+        return None
 
 
 async def main(order: dict[str, Any]) -> None:
@@ -39,7 +57,7 @@ async def main(order: dict[str, Any]) -> None:
             pool_size=2,
         ) as helm,
     ):
-        await helm.upgrade(request)
+        await helm.upgrade(request, Forgetful())
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from adapters.helm.scenes import Charts, Cluster, Requests, config_map
 
+from support.ledgers import RememberingHelm
 from windlass.adapters.helm import failures
-from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import MAX_TEXT, Actor, PermanentError, Reason, TransientError, WindlassError
 
 SECRET = "hunter2-correct-horse"
@@ -29,7 +29,7 @@ BROKEN = [
 @pytest.mark.parametrize("has_hooks", [False, True])  # through a child and through the program
 @pytest.mark.parametrize(("template", "actor", "named"), BROKEN)
 async def test_a_broken_template_says_who_must_act_and_where(
-    helm: HelmClient,
+    helm: RememberingHelm,
     chart: Charts,
     request_for: Requests,
     template: str,
@@ -49,7 +49,7 @@ async def test_a_broken_template_says_who_must_act_and_where(
 
 @pytest.mark.stack
 async def test_a_schema_that_refuses_the_values_is_the_users(
-    helm: HelmClient, chart: Charts, request_for: Requests
+    helm: RememberingHelm, chart: Charts, request_for: Requests
 ) -> None:
     schema = '{"properties": {"replicas": {"type": "integer"}}}'
 
@@ -68,7 +68,7 @@ async def test_a_schema_that_refuses_the_values_is_the_users(
     ],
 )
 async def test_what_may_still_come_is_waited_for(
-    helm: HelmClient, chart: Charts, request_for: Requests, template: str, named: str
+    helm: RememberingHelm, chart: Charts, request_for: Requests, template: str, named: str
 ) -> None:
     with pytest.raises(TransientError, match=named):
         await helm.upgrade(request_for(chart(template)))
@@ -78,7 +78,7 @@ async def test_what_may_still_come_is_waited_for(
 @pytest.mark.parametrize("has_hooks", [False, True])
 @pytest.mark.parametrize("quoted", ["{{ .Values.password }}", "{{ .Values.password | b64enc }}"])
 async def test_secrets_never_stand_in_an_error(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, has_hooks: bool, quoted: str
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, has_hooks: bool, quoted: str
 ) -> None:
     template = f'{{{{ fail (printf "cannot use %s" (tpl "{quoted}" .)) }}}}'
 

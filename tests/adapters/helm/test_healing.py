@@ -14,14 +14,16 @@ import pytest
 from adapters.helm.scenes import FIRST, OWNER, SECOND, Charts, Cluster, Requests, config_map, many, running
 
 from support.faults import Hold, HoldingProxy
+from support.ledgers import RememberingHelm
+from support.release_records import packed, unpacked
 from support.waiting import SOON, eventually
-from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.helm.record import decode
 from windlass.adapters.helm.storage import secret_ref
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, TransientError
+from windlass.domain.lifecycle.provenance import Known
 from windlass.ports.helm import ReleaseOutcome, ReleaseRef, ReleaseRequest
 
 pytestmark = pytest.mark.stack
@@ -40,19 +42,19 @@ type Catch = Callable[[ReleaseRequest, str], Awaitable[tuple[asyncio.Task[Releas
 
 
 @pytest.fixture
-async def helm(stack: Stack, kube: KubeClient, proxy: HoldingProxy, tmp_path: Path) -> AsyncIterator[HelmClient]:
+async def helm(stack: Stack, kube: KubeClient, proxy: HoldingProxy, tmp_path: Path) -> AsyncIterator[RememberingHelm]:
     """A client whose operations a test can stop in the middle."""
     kubeconfig, program = proxy.kubeconfig(tmp_path), Path(stack.tool("helm"))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    async with HelmClient(
+    async with RememberingHelm(
         targets=CallerTargets(kube, kubeconfig), helm=program, scratch=scratch, pool_size=1
     ) as client:
         yield client
 
 
 @pytest.fixture
-def caught(helm: HelmClient, cluster: Cluster, proxy: HoldingProxy) -> Catch:
+def caught(helm: RememberingHelm, cluster: Cluster, proxy: HoldingProxy) -> Catch:
     """Start a request and return while it applies `LATER`: its release is in the status, and a-first exists."""
 
     async def catch(request: ReleaseRequest, status: str) -> tuple[asyncio.Task[ReleaseOutcome], int]:
@@ -94,7 +96,7 @@ type End = Callable[[asyncio.Task[ReleaseOutcome], int], Awaitable[None]]
 
 @pytest.mark.parametrize("end", [cancelled, crashed])
 async def test_a_killed_install_goes_on_over_its_own_objects(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
 ) -> None:
     request = request_for(chart(config_map("a-first"), many(FEW), LATER), value="1")
     task, pid = await caught(request, "pending-install")
@@ -117,7 +119,7 @@ async def test_a_killed_install_goes_on_over_its_own_objects(
 
 @pytest.mark.parametrize("end", [cancelled, crashed])
 async def test_a_killed_upgrade_goes_on_from_the_last_good_revision(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch, end: End
 ) -> None:
     folder = chart(many(FEW))
     await helm.upgrade(request_for(folder, value="1"))
@@ -137,7 +139,7 @@ async def test_a_killed_upgrade_goes_on_from_the_last_good_revision(
 
 
 async def test_what_only_a_killed_upgrade_had_made_is_deleted_when_the_old_version_comes_back(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, caught: Catch
 ) -> None:
     folder = chart(many(FEW))
     old = request_for(folder, value="1")
@@ -156,7 +158,7 @@ async def test_what_only_a_killed_upgrade_had_made_is_deleted_when_the_old_versi
 
 
 async def test_an_uninstall_after_a_killed_upgrade_leaves_nothing(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, caught: Catch
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, caught: Catch
 ) -> None:
     await helm.upgrade(request_for(chart(config_map("only-old"), name="old"), value="1"))
     wide = chart(config_map("a-first"), many(FEW), LATER, name="wide")
@@ -171,7 +173,7 @@ async def test_an_uninstall_after_a_killed_upgrade_leaves_nothing(
 
 
 async def test_a_killed_uninstall_is_finished_before_the_next_install(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, proxy: HoldingProxy
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests, proxy: HoldingProxy
 ) -> None:
     await helm.upgrade(request_for(chart(many(FEW), config_map("only-old"), name="wide"), value="1"))
     hold = proxy.hold(held_once("DELETE .*/configmaps/only-old$"))
@@ -192,7 +194,7 @@ async def test_a_killed_uninstall_is_finished_before_the_next_install(
 
 
 async def test_a_failed_first_install_is_installed_over_and_its_history_stays_bounded(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     bad = "apiVersion: v1\nkind: Service\nmetadata: {name: z}\nspec: {ports: [{port: 0}]}\n"
     request = replace(request_for(chart(config_map("only-bad"), bad, name="bad"), value="1"), history_max=3)
@@ -209,7 +211,7 @@ async def test_a_failed_first_install_is_installed_over_and_its_history_stays_bo
 
 
 async def test_a_failed_upgrade_is_upgraded_over(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     bad = "apiVersion: v1\nkind: Service\nmetadata: {name: z}\nspec: {ports: [{port: 0}]}\n"
     good = request_for(chart(config_map("a"), name="good"), value="1")
@@ -226,7 +228,7 @@ async def test_a_failed_upgrade_is_upgraded_over(
 
 
 async def test_a_crash_between_success_and_its_report_costs_no_second_upgrade(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     request = request_for(chart(config_map("a")), value="1")
     task = asyncio.create_task(helm.upgrade(request))
@@ -242,3 +244,72 @@ async def test_a_crash_between_success_and_its_report_costs_no_second_upgrade(
 
 async def _is(cluster: Cluster, status: str) -> bool:
     return await cluster.status() == status
+
+
+async def test_a_record_that_was_never_read_is_made_again_and_what_it_left_is_found_in_our_own_chart(
+    helm: RememberingHelm,
+    cluster: Cluster,
+    ref: ReleaseRef,
+    chart: Charts,
+    request_for: Requests,
+    caught: Catch,
+) -> None:
+    old = request_for(chart(many(FEW)), value="1")
+    await helm.upgrade(old)
+    wider = request_for(chart(config_map("a-first"), many(FEW), LATER, name="wider"), SECOND, value="2")
+    known = helm.ledger(ref).known
+    await cancelled(*await caught(wider, "pending-upgrade"))
+    await die_before_the_digest(helm, cluster, ref, known, wider)
+
+    outcome = await helm.upgrade(old)
+
+    assert (outcome.action, outcome.release.revision) == ("upgraded", 2)
+    assert outcome.healed == "revision 2 was interrupted: made again"
+    assert await cluster.config_map("a-first") is None
+    assert await cluster.config_map("victim") is not None
+    assert await cluster.revisions() == [(1, "superseded"), (2, "deployed")]
+
+
+async def test_an_uninstall_goes_by_our_own_chart_where_the_record_was_never_read(
+    helm: RememberingHelm,
+    cluster: Cluster,
+    ref: ReleaseRef,
+    chart: Charts,
+    request_for: Requests,
+    caught: Catch,
+) -> None:
+    first = request_for(chart(config_map("a-first"), many(FEW), LATER), value="1")
+    await cancelled(*await caught(first, "pending-install"))
+    await die_before_the_digest(helm, cluster, ref, Known(), first)
+
+    gone = await helm.uninstall(ref, owner=OWNER)
+
+    assert cluster.ref("a-first") in gone
+    assert cluster.ref("victim") not in gone
+    assert await cluster.config_map("a-first") is None
+    assert await cluster.config_map("victim") is not None
+    assert await cluster.revisions() == []
+
+
+async def die_before_the_digest(
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, known: Known, began: ReleaseRequest
+) -> None:
+    """Forget what was noted after an operation, as a process that was killed does; then somebody edits the record."""
+    number = (await cluster.revisions())[-1][0]
+    ledger = helm.ledger(ref)
+    ledger.known, ledger.began = known.noting(number), began
+    marks = {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {
+            "meta.helm.sh/release-name": ref.name,
+            "meta.helm.sh/release-namespace": ref.namespace,
+        },
+    }
+    victim = cluster.ref("victim")
+    metadata = {"name": victim.name, "namespace": victim.namespace, **marks}
+    await cluster.kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    secret = await cluster.kube.get(secret_ref(ref, number))
+    assert secret is not None
+    content = unpacked(secret)
+    content["manifest"] += "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: victim}\n"
+    await cluster.kube.replace({**secret, "data": {"release": packed(content)}})

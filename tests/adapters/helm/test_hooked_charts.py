@@ -9,8 +9,8 @@ import time
 import pytest
 from adapters.helm.scenes import OWNER, SECOND, Charts, Cluster, Requests, children, config_map, running
 
+from support.ledgers import RememberingHelm
 from support.waiting import SOON, eventually
-from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Reason, TransientError
 from windlass.ports.helm import ReleaseRef
 
@@ -32,7 +32,7 @@ spec:
 
 
 async def test_hooks_run_at_their_moments(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     hooks = [
         config_map(f"on-{moment}", annotations=f"helm.sh/hook: {moment}")
@@ -57,7 +57,7 @@ async def test_hooks_run_at_their_moments(
 
 
 async def test_cancelling_kills_the_program_while_a_hook_waits(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     stuck = request_for(chart(hook_job("waits", "pre-install", "stuck"), name="stuck"), has_hooks=True)
     before = set(children(os.getpid()))
@@ -82,7 +82,7 @@ async def test_cancelling_kills_the_program_while_a_hook_waits(
     assert await cluster.config_map("b") is not None
 
 
-async def test_a_hook_that_takes_too_long_is_named(helm: HelmClient, chart: Charts, request_for: Requests) -> None:
+async def test_a_hook_that_takes_too_long_is_named(helm: RememberingHelm, chart: Charts, request_for: Requests) -> None:
     stuck = request_for(chart(hook_job("waits", "pre-install", "stuck")), has_hooks=True, timeout=1)
 
     with pytest.raises(TransientError) as caught:

@@ -14,8 +14,9 @@ from adapters.helm import doomed
 from adapters.helm.scenes import Charts, Cluster, Requests, children, config_map, running
 
 from support.faults import Hold, HoldingProxy
+from support.ledgers import RememberingHelm
 from support.waiting import eventually
-from windlass.adapters.helm.client import HelmClient
+from windlass.domain.lifecycle.provenance import Known
 
 pytestmark = pytest.mark.stack
 
@@ -34,7 +35,7 @@ spec:
 
 @pytest.mark.parametrize("has_hooks", [False, True])
 async def test_kill_9_takes_helm_along(
-    helm: HelmClient,
+    helm: RememberingHelm,
     cluster: Cluster,
     chart: Charts,
     request_for: Requests,
@@ -70,7 +71,9 @@ async def test_kill_9_takes_helm_along(
     await eventually(lambda: not any(running(pid) for pid in spawned))
     assert await cluster.status() == "pending-install"
 
-    outcome = await helm.upgrade(request_for(chart(config_map("a-first"), name="next"), value="1"))
+    request = request_for(chart(config_map("a-first"), name="next"), value="1")
+    helm.ledger(request.ref).known = Known(noted=1)  # the dead process had got as far as that
+    outcome = await helm.upgrade(request)
 
-    assert (outcome.action, outcome.release.status) == ("installed", "deployed")
-    assert "pending-install" in outcome.healed
+    assert (outcome.action, outcome.release.status, outcome.release.revision) == ("installed", "deployed", 1)
+    assert outcome.healed == "revision 1 was interrupted: made again"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from adapters.helm.scenes import FIRST, OWNER, SECOND, Charts, Cluster, Requests, config_map, many
 
+from support.ledgers import RememberingHelm
 from support.waiting import eventually
-from windlass.adapters.helm.client import HelmClient
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import ObjectRef
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.stack
 
 
 async def test_installs_and_says_what_it_made(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     outcome = await helm.upgrade(request_for(chart(config_map("a")), value="grün ✓"))
 
@@ -30,7 +30,7 @@ async def test_installs_and_says_what_it_made(
 
 
 async def test_reads_back_what_is_stored(
-    helm: HelmClient, ref: ReleaseRef, chart: Charts, request_for: Requests, cluster: Cluster
+    helm: RememberingHelm, ref: ReleaseRef, chart: Charts, request_for: Requests, cluster: Cluster
 ) -> None:
     assert await helm.release(ref) is None
     assert await helm.manifest(ref) is None
@@ -47,7 +47,7 @@ async def test_reads_back_what_is_stored(
 
 
 async def test_unchanged_means_no_helm_operation_at_all(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     request = request_for(chart(config_map("a"), many(8)), value="1")
     first = await helm.upgrade(request)
@@ -60,7 +60,7 @@ async def test_unchanged_means_no_helm_operation_at_all(
 
 
 async def test_upgrades_when_one_value_differs(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     folder = chart(config_map("a"))
     await helm.upgrade(request_for(folder, value="1"))
@@ -74,7 +74,7 @@ async def test_upgrades_when_one_value_differs(
 
 
 async def test_a_value_taken_back_is_gone(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     folder = chart(config_map("a", value='{{ .Values.value | default "default" }}'))
     await helm.upgrade(request_for(folder, value="mine"))
@@ -88,7 +88,7 @@ async def test_a_value_taken_back_is_gone(
 
 @pytest.mark.parametrize("gone", ["a", "many-3"])  # found by a read of its own, found by one list for all of a kind
 async def test_brings_back_an_absent_object(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, gone: str
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, gone: str
 ) -> None:
     request = request_for(chart(*([config_map("a")] if gone == "a" else [many(8)])), value="1")
     await helm.upgrade(request)
@@ -101,7 +101,7 @@ async def test_brings_back_an_absent_object(
 
 
 async def test_an_object_without_helms_label_is_not_absent(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     request = request_for(chart(many(8)), value="1")
     await helm.upgrade(request)
@@ -111,38 +111,9 @@ async def test_an_object_without_helms_label_is_not_absent(
     assert (await helm.upgrade(request)).action == "unchanged"
 
 
-async def test_somebodys_manual_upgrade_is_set_right(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+async def test_history_is_bounded(
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
-    request = request_for(chart(config_map("a")), value="ours")
-    await helm.upgrade(request)
-    cluster.by_hand("upgrade", ref.name, str(request.chart), "--set", "value=theirs")
-    manual = await helm.release(ref)
-    assert manual is not None
-    assert (manual.revision, manual.applied) == (2, "")
-
-    outcome = await helm.upgrade(request)
-
-    assert (outcome.action, outcome.release.revision) == ("upgraded", 3)
-    stored = await cluster.config_map("a")
-    assert stored is not None
-    assert stored["data"] == {"value": "ours"}
-
-
-async def test_somebodys_rollback_to_what_we_want_is_taken_as_it_is(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
-) -> None:
-    first = request_for(chart(config_map("a")), value="1")
-    await helm.upgrade(first)
-    await helm.upgrade(request_for(first.chart, SECOND, value="2"))
-    cluster.by_hand("rollback", ref.name, "1")
-
-    assert (await helm.upgrade(request_for(first.chart, SECOND, value="2"))).action == "upgraded"
-    cluster.by_hand("rollback", ref.name, "1")
-    assert (await helm.upgrade(first)).action == "unchanged"
-
-
-async def test_history_is_bounded(helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests) -> None:
     folder = chart(config_map("a"))
     for number in range(5):
         await helm.upgrade(replace(request_for(folder, f"sha256:{number:064}", value=str(number)), history_max=3))
@@ -151,7 +122,7 @@ async def test_history_is_bounded(helm: HelmClient, cluster: Cluster, chart: Cha
 
 
 async def test_uninstall_names_what_to_wait_for_and_may_be_repeated(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     kept = config_map("kept", annotations="helm.sh/resource-policy: keep")
     await helm.upgrade(request_for(chart(config_map("a"), kept), value="1"))
@@ -165,7 +136,7 @@ async def test_uninstall_names_what_to_wait_for_and_may_be_repeated(
 
 
 async def test_cluster_scoped_objects_and_those_of_other_namespaces_are_told_apart(
-    helm: HelmClient, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     role = (
         f"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {ref.namespace}}}\nrules: []\n"
@@ -184,7 +155,7 @@ async def test_cluster_scoped_objects_and_those_of_other_namespaces_are_told_apa
 
 
 async def test_a_chart_without_chart_yaml_gets_one(
-    helm: HelmClient, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     folder = chart(config_map("a"))
     (folder / "Chart.yaml").unlink()
@@ -196,7 +167,7 @@ async def test_a_chart_without_chart_yaml_gets_one(
 
 
 async def test_values_of_a_megabyte_pass(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     big = "0123456789abcdef" * 65_536
 
@@ -208,7 +179,7 @@ async def test_values_of_a_megabyte_pass(
 
 
 async def test_what_does_not_fit_into_helms_record_is_the_authors_to_mend(
-    helm: HelmClient, chart: Charts, request_for: Requests
+    helm: RememberingHelm, chart: Charts, request_for: Requests
 ) -> None:
     incompressible = os.urandom(1_000_000).hex()
 
@@ -220,7 +191,7 @@ async def test_what_does_not_fit_into_helms_record_is_the_authors_to_mend(
 
 
 async def test_objects_of_somebody_else_are_a_conflict_and_stay_theirs(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     theirs = chart(config_map("a", value="theirs"), name="theirs")
     cluster.by_hand("install", "theirs", str(theirs))
@@ -236,7 +207,7 @@ async def test_objects_of_somebody_else_are_a_conflict_and_stay_theirs(
 
 
 async def test_renders_without_touching_the_cluster(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     text = await helm.render(request_for(chart(config_map("a")), value="seen"))
 
@@ -245,7 +216,7 @@ async def test_renders_without_touching_the_cluster(
 
 
 async def test_a_kind_that_has_just_come_is_known_to_the_next_release(
-    helm: HelmClient, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, ref: ReleaseRef, chart: Charts, request_for: Requests
 ) -> None:
     group = f"{ref.namespace}.example.com"
     crd = f"""

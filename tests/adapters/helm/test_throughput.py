@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from adapters.helm.scenes import SECOND, Charts, Cluster, Requests, children, config_map
 
-from windlass.adapters.helm.client import HelmClient
+from support.ledgers import RememberingHelm
 from windlass.ports.helm import ReleaseOutcome, ReleaseRequest
 
 pytestmark = pytest.mark.stack
@@ -44,7 +44,7 @@ def cpu_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def test_twenty_releases_at_once(helm: HelmClient, chart: Charts, request_for: Requests) -> None:
+async def test_twenty_releases_at_once(helm: RememberingHelm, chart: Charts, request_for: Requests) -> None:
     folder = chart(config_map("{{ .Release.Name }}"), OBJECTS)
     first = [
         replace(request, ref=replace(request.ref, name=f"web-{number}"))
@@ -83,7 +83,7 @@ async def test_twenty_releases_at_once(helm: HelmClient, chart: Charts, request_
 
 
 async def test_two_calls_for_one_release_never_meet(
-    helm: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests
+    helm: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests
 ) -> None:
     request = request_for(chart(config_map("a")), value="1")
 

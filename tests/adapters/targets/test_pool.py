@@ -196,14 +196,15 @@ async def test_an_account_that_was_made_anew_is_used_again(pool: TargetPool, kub
         ObjectRef(api_version="v1", kind="ServiceAccount", namespace=namespace, name="windlass-application")
     )
 
-    async def refused() -> bool:
+    async def refused() -> Reason | None:
         try:
             await who(pool, target)
-        except PermanentError:
-            return True
-        return False
+        except TransientError as error:
+            return error.reason
+        return None
 
-    await eventually(refused, what="the API server has forgotten the token")
+    found = await eventually(refused, what="the API server has forgotten the token")
+    assert found is Reason.IDENTITY_MISSING, "what goes away by itself is tried again soon"
     assert await who(pool, target) == f"system:serviceaccount:{namespace}:windlass-application"
 
 

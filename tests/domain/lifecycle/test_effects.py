@@ -150,6 +150,8 @@ FAILED = ("LoadFailed", "package.yaml:3")
         (Desired(), running(removing=True), None, None, "Removing"),
         # What stands in the conditions may still be true of the run before.
         (wanted(settings="s2"), ready(active=True), None, None, "Progressing"),
+        (wanted(settings="s2"), running(), None, None, "Progressing"),
+        (wanted(), running(), None, None, None),
         (wanted(), ready(), Hold.GATED, None, None),
     ],
 )

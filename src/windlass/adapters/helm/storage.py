@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from windlass.adapters.helm import record
 from windlass.adapters.helm.record import Record
 from windlass.domain.lifecycle.releases import Revision
 from windlass.ports.helm import ReleaseRef
-from windlass.ports.kube import Kube, ObjectRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 SWEPT: Final = "windlass.dev/swept"
 """Label of an unfinished revision's record: what it left in the cluster has been looked for and deleted."""
+
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A Secret that Helm takes for a record of the release, by its labels alone.
+
+    ``revision`` is None if it does not have the name that Helm gives to the record with that number.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    revision: Revision | None
 
 
 def secret_ref(ref: ReleaseRef, revision: int) -> ObjectRef:
@@ -28,22 +45,32 @@ class Storage:
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
 
-    async def history(self, ref: ReleaseRef) -> tuple[Revision, ...]:
-        """Return all stored revisions, oldest first; one request for metadata only."""
-        found = await self._kube.list(
+    async def found(self, ref: ReleaseRef) -> tuple[Found, ...]:
+        """Return every Secret that Helm takes for a record of the release; one request for metadata only.
+
+        Helm goes by two labels, whatever the name and the type of the Secret (``pkg/storage/driver/secrets.go``).
+        """
+        listed = await self._kube.list(
             "v1",
             "Secret",
             namespace=ref.namespace,
             label_selector=f"owner=helm,name={ref.name}",
-            field_selector="type=helm.sh/release.v1",
             metadata_only=True,
         )
-        revisions = [_revision(item["metadata"]["labels"]) for item in found.items]
+        return tuple(_found(ref, item["metadata"]) for item in listed.items)
+
+    async def history(self, ref: ReleaseRef) -> tuple[Revision, ...]:
+        """Return all stored revisions, oldest first, whoever wrote them."""
+        revisions = [one.revision for one in await self.found(ref) if one.revision is not None]
         return tuple(sorted(revisions, key=lambda revision: revision.number))
+
+    async def secret(self, ref: ReleaseRef, revision: int) -> Object | None:
+        """Return the Secret of one revision, or None if it is gone."""
+        return await self._kube.get(secret_ref(ref, revision))
 
     async def read(self, ref: ReleaseRef, revision: int) -> Record | None:
         """Return one revision decoded, or None if it is gone."""
-        secret = await self._kube.get(secret_ref(ref, revision))
+        secret = await self.secret(ref, revision)
         # Records of big charts take tens of milliseconds to unpack: keep the event loop free.
         return None if secret is None else await asyncio.to_thread(record.decode, secret)
 
@@ -65,7 +92,17 @@ class Storage:
         await self._kube.patch(secret_ref(ref, revision), patch, kind="merge")
 
 
-def _revision(labels: Mapping[str, Any]) -> Revision:
-    return Revision(
-        number=int(labels["version"]), status=str(labels.get("status", "unknown")), swept=labels.get(SWEPT) == "true"
+def _found(ref: ReleaseRef, metadata: Mapping[str, Any]) -> Found:
+    labels: Mapping[str, Any] = metadata.get("labels") or {}
+    number = str(labels.get("version", ""))
+    revision = None
+    if _NUMBER.fullmatch(number) and metadata["name"] == secret_ref(ref, int(number)).name:
+        revision = Revision(
+            number=int(number), status=str(labels.get("status", "unknown")), swept=labels.get(SWEPT) == "true"
+        )
+    return Found(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        revision=revision,
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -12,6 +13,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import MODULES_NAMESPACE
 from windlass.domain.target import APPLICATION_ACCOUNT, Account
+from windlass.domain.text.documents import DocumentError, parse_json
 from windlass.ports.kube import Object, ObjectRef
 
 TOKEN_SECONDS: Final = 3600
@@ -27,10 +29,23 @@ _RBAC: Final = "rbac.authorization.k8s.io/v1"
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A token and when to ask for the next one (seconds since the epoch)."""
+    """A token and when to ask for the next one (seconds since the epoch).
+
+    ``made`` says that the account or its binding was missing and has just been made.
+    """
 
     value: str = field(repr=False)
     renew_at: float
+    made: bool = False
+
+    @property
+    def account_uid(self) -> str:
+        """The uid of the account that the token belongs to; empty if the token does not say."""
+        try:
+            claims: Any = parse_json(base64.urlsafe_b64decode(self.value.split(".")[1] + "=="))
+            return str(claims["kubernetes.io"]["serviceaccount"]["uid"])
+        except (IndexError, ValueError, KeyError, TypeError, DocumentError):
+            return ""
 
 
 class Accounts:
@@ -54,6 +69,7 @@ class Accounts:
             TransientError: IDENTITY_MISSING, the account does not exist, or its namespace is being deleted.
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
+        made = False
         try:
             if (
                 ensure
@@ -61,8 +77,8 @@ class Accounts:
                 and account.name == APPLICATION_ACCOUNT
                 and account.namespace != MODULES_NAMESPACE
             ):
-                await self._ensure(account)
-            return await self._issue(account)
+                made = await self._ensure(account)
+            return replace(await self._issue(account), made=made)
         except PermanentError as error:
             if error.reason is not Reason.API_REJECTED:
                 raise
@@ -81,11 +97,14 @@ class Accounts:
                 hint=self._remedy(account),
             ) from None
 
-    async def _ensure(self, account: Account) -> None:
+    async def _ensure(self, account: Account) -> bool:
+        """Make what is missing of the default account; return whether anything was."""
+        made = False
         ref = _ref("v1", "ServiceAccount", account)
         if await self._kube.get(ref) is None:
-            made: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
-            await self._create(made, account)
+            body: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
+            await self._create(body, account)
+            made = True
         # A binding to another role was made by somebody with the right to do so: it stays.
         if await self._kube.get(_ref(_RBAC, "RoleBinding", account)) is None:
             binding: Object = {
@@ -99,6 +118,8 @@ class Accounts:
                 "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
             }
             await self._create(binding, account)
+            made = True
+        return made
 
     async def _create(self, obj: Object, account: Account) -> None:
         metadata = {

@@ -52,6 +52,8 @@ class Identity:
         self.idle_since = 0.0
         self.renew_at = float("inf")
         self.doubted = False
+        self.checked_at = float("-inf")
+        self.account_uid = ""
         self._access = access
         self._discovery = discovery
         self._foreign = foreign

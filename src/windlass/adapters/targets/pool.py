@@ -40,6 +40,9 @@ TEND_SECONDS: Final = 15.0
 PROBE_SECONDS: Final = 3.0
 """How long another cluster may take to answer before its use."""
 
+CHECK_SECONDS: Final = 5.0
+"""Between two looks whether an account that is refused things is still the same."""
+
 type Key = tuple[str, ...]
 
 _log = structlog.stdlib.get_logger(__name__)
@@ -141,6 +144,8 @@ class TargetPool:
             except WindlassError as error:
                 # The account may have been made anew, which ends its tokens; its binding may be gone.
                 identity.doubted = identity.doubted or error.reason is Reason.FORBIDDEN
+                if error.reason is Reason.FORBIDDEN:
+                    await self._looked_after(identity, target.account)
                 raise
 
     def known(self, target: Target) -> bool:
@@ -235,9 +240,31 @@ class TargetPool:
             if identity.doubted or self._clock() >= identity.renew_at:
                 await self._renew(identity, account, ensure=identity.doubted)
 
-    async def _renew(self, identity: Identity, account: Account, *, ensure: bool) -> None:
+    async def _looked_after(self, identity: Identity, account: Account) -> None:
+        """Find out whether an account that was refused something is still the one that the token belongs to.
+
+        Raises:
+            TransientError: IDENTITY_MISSING, it is gone; or it is another one by now, or has just got its rights back:
+                the next try has a chance.
+        """
+        now = self._monotonic()
+        if now < identity.checked_at + CHECK_SECONDS:
+            return
+        identity.checked_at = now
+        before = identity.account_uid
+        if await self._renew(identity, account, ensure=True) or before != identity.account_uid:
+            raise TransientError(
+                Reason.IDENTITY_MISSING,
+                f"{account} was deleted, or its rights were, and is there again",
+                hint="it is tried again",
+            )
+
+    async def _renew(self, identity: Identity, account: Account, *, ensure: bool) -> bool:
+        """Get a new token; return whether something had to be made for that."""
         token = await self._accounts.token(account, ensure=ensure)
         identity.use_token(token.value, token.renew_at)
+        identity.account_uid = token.account_uid
+        return token.made
 
     async def _tend(self) -> None:
         while True:

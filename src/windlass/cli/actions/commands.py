@@ -1,4 +1,4 @@
-"""``windlass retry|skip|cancel|rollback|pause|resume|dump``: what people ask lifecycles for, and their state."""
+"""``windlass retry|skip|cancel|adopt|rollback|pause|resume|dump``: what people ask lifecycles for, and their state."""
 
 from __future__ import annotations
 
@@ -46,6 +46,19 @@ def skip(name: Name, *, how: How) -> None:
 def cancel(name: Name, *, how: How) -> None:
     """Stop the running step and hold there until `retry`, `resume`, or another wish in the object."""
     _ask("cancel", "", name, how)
+
+
+@taking("how", How)
+def adopt(
+    name: Name,
+    fingerprint: Annotated[
+        str, typer.Option(help="Fingerprint in the package's condition; what was last told of if absent.")
+    ] = "",
+    *,
+    how: How,
+) -> None:
+    """Take over a release that somebody else made or changed, and go on from there; look at it first."""
+    _ask("adopt", fingerprint, name, how)
 
 
 @taking("how", How)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from windlass.domain.errors import Reason
+from windlass.domain.ids import ABANDON_ANNOTATION
 from windlass.domain.lifecycle.conditions import RUNTIME, Change, Conditions, Status, Type, cleared, false, find, true
 from windlass.domain.lifecycle.policy import FREE, Cause, Control, Held
 from windlass.domain.lifecycle.steps import Desired, Gate, Hold, Next, Progress, Step, disabled
@@ -134,6 +136,16 @@ def on_gate(gate: Gate) -> tuple[Change, ...]:
     )
 
 
+_WAY_OUT: Final = f"or leave everything in place: set the annotation {ABANDON_ANNOTATION} to true"
+
+
+def removal_hint(hint: str) -> str:
+    """Return what to do about a failure of a removal; what is needed for it may be gone for good."""
+    if ABANDON_ANNOTATION in hint:
+        return hint
+    return f"{hint}; {_WAY_OUT}" if hint else _WAY_OUT.removeprefix("or ")
+
+
 def on_skip(step: Next, why: str) -> tuple[Change, ...]:
     """Return what it says that a person had a failed step passed over, after what its success would have said."""
     if step.step is not Step.UPGRADE_RELEASE:
@@ -201,7 +213,9 @@ def ready_override(
         return (Reason.DISABLED_BY_SCRIPT, said.message)
     if control.target is not None:
         return ("RolledBack" if hold is Hold.ROLLED_BACK else "RollingBack", _rolled_back_text(control))
-    if hold is None and not progress.run.complete:
+    content = progress.artifact.source if progress.artifact else None
+    behind = (content, progress.settings) != (desired.source, desired.settings)
+    if hold is None and (behind or not progress.run.complete):
         # The conditions may still tell of the run before: nobody may take it for the one that is under way.
         return ("Progressing", "the newest version and settings are being brought about")
     return None

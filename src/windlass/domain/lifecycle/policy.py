@@ -158,6 +158,7 @@ _OTHERWISE: Final = frozenset(
         Reason.DIGEST_MISMATCH,
         Reason.REPOSITORY_NOT_FOUND,
         Reason.DOWNLOAD_FAILED,
+        Reason.RELEASE_FOREIGN,
         Reason.INTERNAL,
     }
 )

@@ -37,6 +37,24 @@ def marked_texts(values: Values, schemas: Schemas) -> frozenset[str]:
     return frozenset(found)
 
 
+def plain_paths(values: Values, schemas: Schemas) -> frozenset[str]:
+    """Return the paths, joined by dots, of numbers and booleans that no schema of the package marks as secret."""
+    documents = [schema.document for schema in (schemas.settings, schemas.values) if schema is not None]
+    return frozenset(_plain("", values, documents))
+
+
+def _plain(path: str, value: Any, schemas: list[Values]) -> Iterator[str]:
+    here = [one for schema in schemas for one in (schema, *composed(schema))]
+    if any(marked(schema) for schema in here):
+        return
+    if isinstance(value, bool | int | float):
+        yield path
+    elif is_object(value):
+        for part, member in value.items():
+            below = [sub for schema in here for sub in descend(schema, part)]
+            yield from _plain(f"{path}.{part}" if path else part, member, below)
+
+
 def _marked(value: Any, schemas: list[Values]) -> Iterator[str]:
     here = [one for schema in schemas for one in (schema, *composed(schema))]
     if any(marked(schema) for schema in here):

@@ -1,0 +1,1 @@
+"""What is known of the releases of packages, beside what Helm keeps of them."""
