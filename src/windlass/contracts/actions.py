@@ -19,8 +19,11 @@ from windlass.contracts.objects import KubeObject
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
-type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve"]
+type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve", "inspect"]
 """The verbs of the policy windlass-actions; `action_of` says which of them this version carries out."""
+
+INSPECT: Final = "inspect"
+"""Changes nothing: the request is a ticket for the inspect endpoint (docs/adr/0024), which the lifecycle never sees."""
 
 type RequestPhase = Literal["Waiting", "Accepted", "Refused", "Unknown"]
 
@@ -51,7 +54,8 @@ class ActionRequestSpec(KubeModel):
     detail: Annotated[str, StringConstraints(max_length=1024)] | None = Field(
         default=None,
         description="rollback: the Helm revision, the last good one if absent. pause: steps not to begin, separated by "
-        "commas; none at all if absent. resume: 'all' drops every breakpoint.",
+        "commas; none at all if absent. resume: 'all' drops every breakpoint. inspect: the SHA-256 of the "
+        "ticket's secret, after 'change:' if it may also ask what another version or other settings would do.",
     )
     reason: Why | None = Field(default=None, description="Why; kept in the status of the package.")
     who: Who | None = Field(

@@ -130,3 +130,19 @@ class Helm(Protocol):
                 if there is no release; what it raises keeps the release as it is.
         """
         ...
+
+
+class Renderer(Protocol):
+    """Renders charts."""
+
+    async def render(self, request: ReleaseRequest, *, upgrade: bool = False) -> str:
+        """Return the manifest the request would apply; the cluster is read (``lookup``, API versions), not changed.
+
+        Args:
+            request: the release.
+            upgrade: what templates see as ``.Release.IsUpgrade``.
+
+        Raises:
+            TransientError, PermanentError: as `Helm.upgrade`.
+        """
+        ...
