@@ -196,6 +196,13 @@ async def test_without_a_good_login_there_is_no_answer(installation: Installatio
         assert "does not know the token" in await refused(installation, {"Authorization": f"Bearer {token}"})
 
 
+async def test_packages_and_their_hooks_cannot_inspect_one_another(installation: Installation) -> None:
+    token = await rights.token(installation.kube, installation.namespace, "windlass-application")
+    with pytest.raises(PermanentError) as raised:
+        await asked(installation, {"Authorization": f"Bearer {token}"})
+    assert raised.value.reason is Reason.FORBIDDEN
+
+
 async def test_who_is_no_worker_cannot_speak_for_others(installation: Installation) -> None:
     assert "neither" in await refused(installation, {CALLER_HEADER: "system:admin"})
 

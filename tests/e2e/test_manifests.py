@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from support import people, rights
+from support.command import windlass
 from support.installation import Installation, condition, installed, write_package
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import write_in_cluster
@@ -161,6 +163,7 @@ async def test_a_package_lives_its_life_with_the_rights_of_the_manifests(
         await installation.application("shop", "shop", "2.0.0", valuesFrom=given)
         obj = await installation.ready("shop", "2.0.0", within=60)
         assert condition(obj, "Ready")["status"] == "True"
+        await _inspected(installation)
         await installation.delete("shop")
         await installation.gone("shop", within=60)
         # In order, so that the Lease is deleted and the shards are given back with these rights, too.
@@ -172,3 +175,16 @@ async def test_a_package_lives_its_life_with_the_rights_of_the_manifests(
             process.wait()
     log = installation.log.read_text()
     assert "orbidden" not in log, [line for line in log.splitlines() if "orbidden" in line][:3]
+
+
+async def _inspected(installation: Installation) -> None:
+    """Ask for every view, by token and by ticket: that, too, is done with the rights of the manifests."""
+    await rights.policies_settled(installation.kube)
+    await people.open_to_everybody(installation)
+    await people.grant(installation, "mandy", people.INSPECT, people.ASK)
+    ticket = str(people.with_certificate(installation, "mandy"))
+    for view in ("history", "values", "render", "diff", "tree", "dump"):
+        for kubeconfig in (str(installation.stack.kubeconfig), ticket):
+            where = ("-n", installation.namespace)
+            ran = await windlass(installation, view, "shop", *where, KUBECONFIG=kubeconfig, WINDLASS_KEYRING_FILE="")
+            assert (ran.code, ran.err) == (0, ""), (view, kubeconfig)
