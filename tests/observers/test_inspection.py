@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from temporalio.service import RPCError, RPCStatusCode
 
 from windlass.adapters.inspection.callers import Caller
 from windlass.adapters.inspection.server import Call, Reply
 from windlass.adapters.inspection.wire import TooManyRequestsError
 from windlass.contracts.inspection import Question, View
+from windlass.contracts.objects import Application
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import PackageKey
 from windlass.observers.inspection.masking import HIDDEN, masked
 from windlass.observers.inspection.pace import CALLERS, Pace
 from windlass.observers.inspection.service import Inspection
+from windlass.observers.inspection.story import history_document, package_history, received
 
 WEB = PackageKey(installation="it", namespace="shop", name="web")
 
@@ -176,3 +181,51 @@ def test_a_marked_text_is_hidden_wherever_it_stands_also_in_base64() -> None:
     obj = {"kind": "ConfigMap", "data": {"dsn": "db://swordfish@host", "packed": "c3dvcmRmaXNo", "plain": "ok"}}
     shown = masked(obj, {}, frozenset({"swordfish"}))
     assert shown["data"] == {"dsn": f"db://{HIDDEN}@host", "packed": HIDDEN, "plain": "ok"}
+
+
+class NoTemporal:
+    """A client whose server does not answer."""
+
+    namespace = "default"
+
+    async def list_workflows(self, _query: str) -> Any:
+        raise RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
+        yield
+
+    data_converter = None
+
+
+async def test_a_history_without_temporal_and_cluster_tells_what_the_object_knows() -> None:
+    package = Application.model_validate(
+        {
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"package": {"repository": "r", "name": "web", "version": "1.0.0"}},
+            "status": {
+                "release": {"name": "web", "namespace": "shop", "revision": 1},
+                "conditions": [
+                    {
+                        "type": "Ready",
+                        "status": "True",
+                        "reason": "Ready",
+                        "message": "",
+                        "lastTransitionTime": "2026-01-01T00:00:00Z",
+                    }
+                ],
+            },
+        }
+    )
+
+    class Away:
+        @asynccontextmanager
+        async def acting(self, _package: object) -> AsyncIterator[None]:
+            raise TransientError(Reason.CLUSTER_UNREACHABLE, "cluster is unreachable")
+            yield
+
+        installation = "it"
+        client = NoTemporal()
+
+    story = await package_history(cast("Any", Away()), package)
+    assert [(one.kind, one.what) for one in story.entries] == [("condition", "Ready")]
+    assert story.forgotten[0] == "revisions: cluster is unreachable"
+    assert story.forgotten[1].startswith("steps and signals: Temporal answers UNAVAILABLE")
+    assert received(history_document(story)) == story

@@ -37,7 +37,6 @@ SECONDS: Final = 60.0
 CONCURRENT: Final = 32
 """Requests in work; more are refused at once, since each may hold an answer of megabytes."""
 
-_HANDSHAKE_SECONDS: Final = 5.0
 _BODY_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 15.0
 
