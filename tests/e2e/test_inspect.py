@@ -13,7 +13,7 @@ import pytest
 from support import people, rights
 from support.command import Ran, windlass
 from support.installation import Installation, installed, write_package
-from support.people import ASK, INSPECT, READ, UPDATE
+from support.people import ASK, INSPECT, MODULES_INSPECT, READ, UPDATE
 from support.running import packages, running
 from support.waiting import eventually
 from windlass.adapters.inspection import directory
@@ -23,7 +23,7 @@ from windlass.adapters.inspection.server import Reply
 from windlass.contracts.inspection import CALLER_HEADER, TICKET_HEADER, Question, View, path_of
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, WindlassError
-from windlass.domain.ids import SYSTEM_NAMESPACE, inspect_authority_name, member_of, shard_of, shards_name
+from windlass.domain.ids import SYSTEM_NAMESPACE, Kind, inspect_authority_name, member_of, shard_of, shards_name
 from windlass.observers.inspection.tickets import proof_of
 from windlass.ports.kube import Object, ObjectRef
 
@@ -352,3 +352,27 @@ async def test_the_authority_is_made_once_and_read_by_workers_only(installation:
         with pytest.raises(PermanentError) as raised:
             await curious.get(ref)
         assert raised.value.reason is Reason.FORBIDDEN
+
+
+@pytest.mark.parametrize("login", ["token", "certificate"])
+async def test_modules_are_inspected_by_who_has_the_right_in_the_whole_cluster(
+    installation: Installation, login: str
+) -> None:
+    name = rights.fresh("mod")
+    write_package(packages(installation), name, "1.0.0", templates=TEMPLATES, settings=SETTINGS, kind=Kind.MODULE)
+    await installation.module(name, "1.0.0", settings={"greeting": "hi"})
+    await installation.ready(f"module/{name}")
+    if login == "token":
+        user, _, kubeconfig = await people.with_token(installation, f"{name}-reader")
+    else:
+        user, kubeconfig = f"{name}-mia", people.with_certificate(installation, f"{name}-mia")
+    # A right in a namespace, be it that of the Modules, is none on a Module.
+    await people.grant(installation, user, INSPECT, MODULES_INSPECT, ASK, namespace="windlass-modules")
+    ran = await as_person(installation, kubeconfig, "values", f"module/{name}")
+    assert ran.code != 0
+    assert f"{user} may not" in ran.err
+    await people.grant_everywhere(installation, user, MODULES_INSPECT)
+    ran = await allowed(installation, kubeconfig, "values", f"module/{name}")
+    assert "greeting: hi" in ran.out
+    await installation.delete(f"module/{name}")
+    await installation.gone(f"module/{name}")

@@ -20,6 +20,7 @@ from windlass.domain.ids import inspect_name
 from windlass.ports.kube import Object
 
 INSPECT = {"apiGroups": ["windlass.dev"], "resources": ["applications/inspect"], "verbs": ["get"]}
+MODULES_INSPECT = {"apiGroups": ["windlass.dev"], "resources": ["modules/inspect"], "verbs": ["get"]}
 ASK = {"apiGroups": ["windlass.dev"], "resources": ["actionrequests"], "verbs": ["create"]}
 READ = {"apiGroups": ["windlass.dev"], "resources": ["applications"], "verbs": ["get", "list"]}
 UPDATE = {"apiGroups": ["windlass.dev"], "resources": ["applications"], "verbs": ["update"]}
@@ -45,6 +46,25 @@ async def grant(installation: Installation, user: str, *rules: Object, namespace
             "kind": "RoleBinding",
             "metadata": metadata,
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+            "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
+        },
+        field_manager="tests",
+    )
+
+
+async def grant_everywhere(installation: Installation, user: str, *rules: Object) -> None:
+    """Give a user rights in the whole cluster."""
+    metadata = {"name": rights.fresh("person")}
+    await installation.kube.apply(
+        {"apiVersion": rights.RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": list(rules)},
+        field_manager="tests",
+    )
+    await installation.kube.apply(
+        {
+            "apiVersion": rights.RBAC,
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": metadata["name"]},
             "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}],
         },
         field_manager="tests",
