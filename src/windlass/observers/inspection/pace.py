@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-RATE: Final = 5.0
+RATE: Final = 20.0
 """Requests a second that one caller may send for long."""
 
-BURST: Final = 60
-"""Requests that one caller may send at once: `windlass dump --queues` of a namespace with thirty packages."""
+BURST: Final = 100
+"""Requests that one caller may send at once: `windlass dump --queues` of a namespace with fifty packages."""
 
 CALLERS: Final = 1000
 """Callers that are remembered; one that is forgotten starts with a full burst."""

@@ -46,7 +46,7 @@ TURNS: Final = 4
 """Requests of one namespace that are passed on at a time."""
 
 TICKET_KEEP: Final = timedelta(minutes=10)
-"""How long tickets for the inspect endpoint stay; they can be used for one minute."""
+"""How long tickets for the inspect endpoint stay at least; they can be used for one minute."""
 
 MESSAGE_MAX: Final = 1024
 
