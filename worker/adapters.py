@@ -26,7 +26,7 @@ from windlass.adapters.targets.pool import TargetPool
 from windlass.observers.suspects import PackageSuspects
 from windlass.ports.clock import Clock
 from windlass.ports.events import EventLog
-from windlass.ports.helm import Helm
+from windlass.ports.helm import Helm, Renderer
 from windlass.ports.hooks import EnabledScripts, HookPatchers, Hooks
 from windlass.ports.jq import SharedJq
 from windlass.ports.kube import Kube, Readiness
@@ -45,6 +45,8 @@ class Adapters:
         kube: for objects, status and state Secrets.
         events: records Kubernetes Events.
         helm: Helm operations in warm child processes.
+        renderer: renders charts.
+        inspection: asks the API server who may inspect packages.
         drift: watches the objects of releases.
         readiness: waits for the objects of a release.
         hooks: runs hook processes.
@@ -64,6 +66,8 @@ class Adapters:
     kube: Kube
     events: EventLog
     helm: Helm
+    renderer: Renderer
+    inspection: Kube
     drift: Kube
     readiness: Readiness
     hooks: Hooks
@@ -108,6 +112,7 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
         tokens = await client("tokens", rates.tokens)
         awaited = await client("readiness", rates.readiness)
         watched = await client("drift", rates.drift)
+        reviews = await client("inspect", rates.inspect)
         targets = await stack.enter_async_context(
             TargetPool(tokens, settings.data_dir / "targets" / role, allowed=settings.kubeconfigs)
         )
@@ -132,6 +137,8 @@ async def built(settings: Settings, digest_key: bytes, role: str) -> AsyncGenera
             kube=kube,
             events=KubeEventLog(kube),
             helm=helm,
+            renderer=helm,
+            inspection=reviews,
             drift=watched,
             readiness=KubeReadiness(awaited, targets),
             hooks=hooks,

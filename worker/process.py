@@ -35,6 +35,7 @@ from windlass.runtime.repositories import RepositoryCatalogs
 from windlass.worker.adapters import built
 from windlass.worker.app import ShardServer
 from windlass.worker.definitions import wait_for_definitions
+from windlass.worker.inspection import InspectEndpoint, TableOwners
 from windlass.worker.monitoring import Health
 from windlass.worker.pools import OperationGuard, pool_worker, run_until
 from windlass.worker.registration import activities
@@ -108,6 +109,8 @@ class Process:
                 self.metrics.registry.register(collector)
                 stack.callback(self.metrics.registry.unregister, collector)
             server = ShardServer(self.client, settings, self.digest_key, adapters, self.metrics)
+            owners = TableOwners(term, table, members)
+            await stack.enter_async_context(_beside(InspectEndpoint(settings, self.client, adapters, owners).run()))
             keeper = ShardKeeper(
                 term=term,
                 table=table,

@@ -38,6 +38,7 @@ class Rates:
         shards: the Lease of the process and the table of shards.
         watcher: lists, watches and reads of the watcher.
         helm: of each process of the ``helm`` program.
+        inspect: reviews of tokens and rights, and reads, for the inspect endpoint.
     """
 
     lifecycle: Rate = Rate(qps=1000, burst=2000)
@@ -47,6 +48,7 @@ class Rates:
     shards: Rate = Rate(qps=100, burst=200)
     watcher: Rate = Rate(qps=100, burst=200)
     helm: Rate = Rate(qps=50, burst=100)
+    inspect: Rate = Rate(qps=100, burst=200)
 
     @classmethod
     def parse(cls, text: str) -> Rates:

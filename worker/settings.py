@@ -55,6 +55,8 @@ class Settings:
         workflow_cache: lifecycles kept in memory by the whole process; see `cache_share`.
         rates: how fast each client of the API server may send requests.
         metrics_address: ``HOST:PORT`` of metrics and health; port 0 takes a free one.
+        inspect_address: ``HOST:PORT`` of the inspect endpoint; port 0 takes a free one.
+        inspect_host: under which others reach it, if not under the host of ``inspect_address``.
         packages: what a package may at most be.
         fetch: what a package repository may take.
         accept_plain_payloads: whether what is not encoded is accepted from Temporal.
@@ -84,6 +86,8 @@ class Settings:
     workflow_cache: int = WORKFLOW_CACHE
     rates: Rates = field(default_factory=Rates)
     metrics_address: str = "127.0.0.1:0"
+    inspect_address: str = "127.0.0.1:0"
+    inspect_host: str = ""
     packages: PackageLimits = field(default_factory=PackageLimits)
     fetch: FetchLimits = field(default_factory=FetchLimits)
     accept_plain_payloads: bool = False

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from windlass.cli.inspect.events import concerns, event_document, event_line, events_table
-from windlass.cli.inspect.inventory import Node
+from windlass.observers.inspection.inventory import Node
 from windlass.ports.kube import ObjectRef
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from windlass.cli.inspect.history import Entry, Story, gaps, history_document, history_table, merged, with_actions
+from windlass.cli.inspect.history import history_table
 from windlass.contracts.objects import ActionRecord
+from windlass.observers.inspection.story import Entry, Story, gaps, history_document, merged, with_actions
 from windlass.runtime.history import Chronicle
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from windlass.cli.inspect.render import HIDDEN, masked, what_if
+from windlass.cli.inspect.render import what_if
 from windlass.domain.errors import PermanentError
+from windlass.observers.inspection.masking import HIDDEN, masked
 
 
 def test_files_then_set_later_ones_win(tmp_path: Path) -> None:

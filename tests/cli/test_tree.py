@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from windlass.cli.inspect.inventory import ABSENT, RELEASE, Inventory, Node, reachable
 from windlass.cli.inspect.tree import TreeView, changes, document, label, state_text
+from windlass.observers.inspection.inventory import ABSENT, RELEASE, Inventory, Node, reachable
 from windlass.ports.kube import ObjectRef
 
 NOW: Final = datetime(2026, 1, 1, 0, 5, 0, tzinfo=UTC)

@@ -6,17 +6,15 @@ import base64
 import gzip
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import yaml
 
-from windlass.cli.cluster import Cluster
-from windlass.cli.context import Context
-from windlass.cli.inspect.values import HIDDEN, release_values
 from windlass.contracts.objects import Application
 from windlass.domain.errors import PermanentError
+from windlass.observers.inspection.values import HIDDEN, release_values
+from windlass.ports.helm import ReleaseRef
 from windlass.ports.kube import Object, ObjectList
 
 SETTINGS = {
@@ -60,9 +58,8 @@ async def shown(
             "spec": {"package": package, "settings": settings or {}, "valuesFrom": sources or []},
         }
     )
-    context = Context(data_dir=Path("unused"), environ={}, stack=None)
-    place = Cluster(context=context, kube=cast("Any", Releases(list(secrets))), namespace="shop")
-    return await release_values(place, application, show_secrets=clear)
+    release = ReleaseRef(target=application.placement().target, name="web")
+    return await release_values(cast("Any", Releases(list(secrets))), release, application, show_secrets=clear)
 
 
 async def test_the_newest_revision_counts_and_nulls_drop_the_charts_own_values() -> None:

@@ -394,13 +394,6 @@ async def test_delete_with_abandon_leaves_the_release(installation: Installation
     [
         ({"KUBECONFIG": "", "HOME": "/nonexistent"}, "no cluster: ", "windlass up"),
         ({"KUBECONFIG": "/nonexistent"}, "/nonexistent", "kubeconfig"),
-        ({"TEMPORAL_ADDRESS": ""}, "no Temporal: ", "windlass up"),
-        ({"TEMPORAL_ADDRESS": "127.0.0.1:1"}, "127.0.0.1:1", ""),
-        (
-            {"WINDLASS_KEYRING_FILE": "", "WINDLASS_DATA": "/nonexistent"},
-            "there is no keyring",
-            "WINDLASS_KEYRING_FILE",
-        ),
     ],
 )
 async def test_what_is_not_there_is_named_with_its_remedy(
@@ -413,23 +406,24 @@ async def test_what_is_not_there_is_named_with_its_remedy(
     assert remedy in hint
 
 
-async def test_a_missing_digest_key_is_named_where_state_is_read(installation: Installation) -> None:
-    await installation.application("rendered", "greeter", "1.0.0")
-    ran = await windlass(
-        installation,
-        "render",
-        "rendered",
-        "-n",
-        installation.namespace,
-        WINDLASS_DIGEST_KEY_FILE="",
-        WINDLASS_DATA="/nonexistent",
-    )
+@pytest.mark.parametrize(
+    ("missing", "problem", "remedy"),
+    [
+        ({"TEMPORAL_ADDRESS": ""}, "no Temporal: ", "windlass up"),
+        ({"WINDLASS_KEYRING_FILE": ""}, "there is no keyring", "WINDLASS_KEYRING_FILE"),
+        ({"WINDLASS_DIGEST_KEY_FILE": ""}, "there is no digest key", "WINDLASS_DIGEST_KEY_FILE"),
+    ],
+)
+async def test_what_a_worker_lacks_is_named_with_its_remedy(
+    installation: Installation, tmp_path: Path, missing: dict[str, str], problem: str, remedy: str
+) -> None:
+    ran = await windlass(installation, "worker", WINDLASS_DATA=str(tmp_path), **missing)
     told, hint = failed(ran)
-    assert "there is no digest key" in told
-    assert "WINDLASS_DIGEST_KEY_FILE" in hint
+    assert problem in told
+    assert remedy in hint
 
 
-async def test_a_package_without_a_lifecycle_is_told_apart(installation: Installation) -> None:
+async def test_a_package_that_nobody_serves_is_told_apart(installation: Installation) -> None:
     """Of an installation that nobody serves: the object is there, a lifecycle is not."""
     name = f"{installation.name}-unserved"
     text = manifest(installation, "unserved")
@@ -439,7 +433,7 @@ async def test_a_package_without_a_lifecycle_is_told_apart(installation: Install
     ran = await windlass(installation, "describe", "unserved", *where, WINDLASS_INSTALLATION=name)
     assert "Is a worker running?" in ran.out
     told, _ = failed(await windlass(installation, "dump", "unserved", *where, WINDLASS_INSTALLATION=name))
-    assert "there is no running lifecycle" in told
+    assert f"no worker of installation {name} answers" in told
     ran = await windlass(
         installation, "apply", "--wait", "--timeout", "1", "-f", "-", *where, stdin=text, WINDLASS_INSTALLATION=name
     )
@@ -461,7 +455,7 @@ async def test_without_a_worker_actions_say_so(installation: Installation) -> No
         assert "pause was asked for and is not answered yet: no watcher" in told
         assert "kubectl delete actionrequest pause-alone-" in hint
         told, hint = failed(dumped)
-        assert "no worker answered" in told
+        assert "no worker of installation" in told
         assert "windlass worker" in hint
     finally:
         installation.start()

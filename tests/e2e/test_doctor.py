@@ -14,25 +14,20 @@ from windlass.ports.kube import ObjectRef
 
 
 async def test_who_works_is_told_from_who_was_killed(installation: Installation, tmp_path: Path) -> None:
-    environ = {
-        **installation.stack.env,
-        "WINDLASS_INSTALLATION": installation.name,
-        "WINDLASS_KEYRING_FILE": str(installation.folder / "keyring.yaml"),
-        "WINDLASS_DIGEST_KEY_FILE": str(installation.folder / "digest-key"),
-    }
+    environ = {**installation.stack.env, "WINDLASS_INSTALLATION": installation.name}
 
     async def examined() -> dict[str, Finding]:
         return {one.subject: one for one in await examine(Context.find(tmp_path, environ))}
 
     found = await examined()
-    assert {name: found[name].level for name in ("watcher", "worker")} == {"watcher": Level.NOTE, "worker": Level.NOTE}
+    assert {found[name].level for name in ("watcher", "worker", "inspect")} == {Level.NOTE}
     assert "lifecycles stand still" in found["worker"].found
 
     installation.start()
 
     async def both() -> bool:
         found = await examined()
-        return found["watcher"].level is found["worker"].level is Level.OK
+        return {found[name].level for name in ("watcher", "worker", "inspect")} == {Level.OK}
 
     await eventually(both, what="both hold their Leases")
     assert f"1 of installation {installation.name}: {installation.name}-worker-" in (await examined())["worker"].found

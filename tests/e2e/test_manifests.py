@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from support import people, rights
+from support.command import windlass
 from support.installation import Installation, condition, installed, write_package
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import write_in_cluster
@@ -23,6 +25,7 @@ SYSTEM = "windlass-system"
 SCREEN = 50
 """Lines of a terminal that is not maximised."""
 
+SETTINGS = {"greeting": {"type": "string", "default": "hello"}}
 CHART = """\
 apiVersion: v1
 kind: ConfigMap
@@ -141,7 +144,7 @@ async def test_a_package_lives_its_life_with_the_rights_of_the_manifests(
             version,
             templates={"all.yaml": CHART},
             hooks={"make.sh": HOOK},
-            settings={"greeting": {"type": "string", "default": "hello"}},
+            settings=SETTINGS,
         )
     await kube.create(
         {
@@ -172,3 +175,34 @@ async def test_a_package_lives_its_life_with_the_rights_of_the_manifests(
             process.wait()
     log = installation.log.read_text()
     assert "orbidden" not in log, [line for line in log.splitlines() if "orbidden" in line][:3]
+
+
+async def test_packages_are_inspected_with_the_rights_of_the_manifests(
+    installation: Installation, documents: list[dict[str, Any]], stack: Stack, tmp_path: Path
+) -> None:
+    await applied(installation.kube, [one for one in documents if one["kind"] not in {"StatefulSet", "Deployment"}])
+    write_package(tmp_path / "packages", "shop", "1.0.0", templates={"all.yaml": CHART}, settings=SETTINGS)
+    watcher = await kubeconfig_of(installation.kube, stack, "windlass-watcher", tmp_path)
+    worker = await kubeconfig_of(installation.kube, stack, "windlass-worker", tmp_path)
+    watching = installation.start("watcher", data="watching", KUBECONFIG=str(watcher))
+    working = installation.start("worker", data="working", KUBECONFIG=str(worker))
+    try:
+        await installation.application("shop", "shop", "1.0.0")
+        await installation.ready("shop", "1.0.0", within=60)
+        await rights.policies_settled(installation.kube)
+        await people.open_to_everybody(installation)
+        await people.grant(installation, "mandy", people.INSPECT, people.ASK)
+        ticket = people.with_certificate(installation, "mandy")
+        for view in ("history", "values", "render", "diff", "tree", "dump"):
+            for kubeconfig in (installation.stack.kubeconfig, ticket):
+                where = ("-n", installation.namespace)
+                ran = await windlass(
+                    installation, view, "shop", *where, KUBECONFIG=str(kubeconfig), WINDLASS_KEYRING_FILE=""
+                )
+                assert (ran.code, ran.err) == (0, ""), (view, kubeconfig)
+    finally:
+        for process in (watching, working):
+            process.kill()
+            process.wait()
+    told = [line for line in installation.log.read_text().splitlines() if '"event": "inspect endpoint"' in line]
+    assert told == []  # it warns of what it may not do

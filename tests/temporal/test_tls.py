@@ -164,12 +164,9 @@ async def test_a_package_lives_behind_it(stack: Stack, brought: dict[str, str], 
 
 
 async def test_the_doctor_asks_what_is_brought(stack: Stack, brought: dict[str, str], tmp_path: Path) -> None:
-    keyring = tmp_path / "keyring.yaml"
-    keyring.write_text(REPLAY_KEYRING.document())
-    environ = {**brought, "KUBECONFIG": str(stack.kubeconfig), "WINDLASS_KEYRING_FILE": str(keyring)}
-    keyring.chmod(0o600)
+    environ = {**brought, "KUBECONFIG": str(stack.kubeconfig)}
     found = {one.subject: one for one in await examine(Context.find(tmp_path, environ))}
-    assert {name: one.level for name, one in found.items() if name not in {"watcher", "worker"}} == {
+    assert {name: one.level for name, one in found.items() if name not in {"watcher", "worker", "inspect"}} == {
         "temporal": Level.OK,
         "search attributes": Level.OK,
         "cluster": Level.OK,

@@ -48,6 +48,8 @@ DRIFT_KINDS = "WINDLASS_DRIFT_KINDS"
 DRIFT_MINUTES = "WINDLASS_DRIFT_MINUTES"
 DRIFT_WATCHES = "WINDLASS_DRIFT_WATCHES"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
+INSPECT_ADDRESS = "WINDLASS_INSPECT_ADDRESS"
+INSPECT_HOST = "WINDLASS_INSPECT_HOST"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 ACCEPT_PLAIN_PAYLOADS = "WINDLASS_ACCEPT_PLAIN_PAYLOADS"
 """Ends runs of lifecycles after this many events; for rehearsing the hand-over from run to run."""
@@ -259,6 +261,11 @@ class Context:
         return self.environ.get(METRICS_ADDRESS) or "127.0.0.1:0"
 
     @property
+    def inspect_address(self) -> str:
+        """``HOST:PORT`` where a worker serves its inspect endpoint; a free loopback port if nobody says."""
+        return self.environ.get(INSPECT_ADDRESS) or "127.0.0.1:0"
+
+    @property
     def continue_after_events(self) -> int:
         """After how many events a lifecycle's run hands over to the next."""
         return _number(self.environ, CONTINUE_AFTER_EVENTS, 2000)
@@ -346,6 +353,12 @@ class Context:
                     contents=Contents(kube, packages, RecordStore(kube, digest_key), digest_key),
                     installation=self.installation,
                 )
+
+    async def reach(self, role: str) -> Client:
+        """Connect to Temporal to ask about the server; takes no keyring and reads no payload."""
+        from windlass.temporal.client import connect
+
+        return await connect(self.temporal, keyring=None, role=role)
 
     async def connect(self, role: str) -> Client:
         """Connect to Temporal."""

@@ -74,7 +74,15 @@ def watcher(
 
 
 def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
-    from windlass.cli.context import DRIFT_KINDS, DRIFT_MINUTES, DRIFT_WATCHES, HOOK_READABLE, HOOK_WRITABLE, Context
+    from windlass.cli.context import (
+        DRIFT_KINDS,
+        DRIFT_MINUTES,
+        DRIFT_WATCHES,
+        HOOK_READABLE,
+        HOOK_WRITABLE,
+        INSPECT_HOST,
+        Context,
+    )
 
     context = Context.find(data_dir)
     if role is Role.HOOKS:
@@ -116,6 +124,8 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
         workflow_cache=context.number("WINDLASS_WORKFLOW_CACHE", WORKFLOW_CACHE),
         rates=Rates.parse(context.environ.get("WINDLASS_API_RATES", "")),
         metrics_address=context.metrics_address,
+        inspect_address=context.inspect_address,
+        inspect_host=context.environ.get(INSPECT_HOST, ""),
         packages=context.package_limits,
         fetch=context.fetch_limits,
         accept_plain_payloads=context.accept_plain_payloads,

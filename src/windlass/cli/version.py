@@ -71,7 +71,7 @@ async def _servers(data_dir: Path | None) -> dict[str, str]:
         finally:
             await http.close()
         served = await place.kube.resource(API_VERSION, "Application")
-        client = await place.context.connect("cli")
+        client = await place.context.reach("cli")
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
     return {
         KUBERNETES: parse_json(answer.body).get("gitVersion", "") if answer.status < 400 else "",

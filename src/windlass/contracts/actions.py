@@ -19,8 +19,11 @@ from windlass.contracts.objects import KubeObject
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
-type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve"]
+type ActionName = Literal["retry", "skip", "cancel", "rollback", "pause", "resume", "adopt", "approve", "inspect"]
 """The verbs of the policy windlass-actions; `action_of` says which of them this version carries out."""
+
+INSPECT: Final = "inspect"
+"""Changes nothing: the request is a ticket for the inspect endpoint (docs/adr/0024), which the lifecycle never sees."""
 
 type RequestPhase = Literal["Waiting", "Accepted", "Refused", "Unknown"]
 
@@ -53,7 +56,8 @@ class ActionRequestSpec(KubeModel):
         default=None,
         description="rollback: the Helm revision, the last good one if absent. pause: steps not to begin, separated by "
         "commas; none at all if absent. resume: 'all' drops every breakpoint. adopt: the fingerprint in the package's "
-        "condition, so that nothing else is adopted; what was last told of if absent.",
+        "condition, so that nothing else is adopted; what was last told of if absent. inspect: the SHA-256 of the "
+        "ticket's secret, after 'change:' if it may also ask what another version or other settings would do.",
     )
     reason: Why | None = Field(default=None, description="Why; kept in the status of the package.")
     who: Who | None = Field(

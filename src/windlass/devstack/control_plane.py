@@ -124,6 +124,7 @@ def _apiserver(plan: Plan, plane: ControlPlane) -> Part:
             f"--service-account-signing-key-file={pki.service_account_key}",
             f"--service-account-issuer={plane.issuer}",
             f"--token-auth-file={pki.tokens}",
+            f"--client-ca-file={pki.client_ca}",
             "--authorization-mode=RBAC",
             f"--service-cluster-ip-range={SERVICE_RANGE}",
             "--allow-privileged=true",

@@ -70,6 +70,16 @@ class Credentials:
         return self.folder / "serving.key"
 
     @property
+    def client_ca(self) -> Path:
+        """Certificate of the authority whose client certificates the API server accepts."""
+        return self.folder / "client-ca.crt"
+
+    @property
+    def client_ca_key(self) -> Path:
+        """Private key of `client_ca`: makes users with certificates, as other clusters have them."""
+        return self.folder / "client-ca.key"
+
+    @property
     def service_account_key(self) -> Path:
         """Private key that signs service account tokens."""
         return self.folder / "sa.key"
@@ -104,6 +114,8 @@ def ensure(folder: Path) -> Credentials:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not credentials.serving_key.exists():
         _make_certificates(credentials)
+    if not credentials.client_ca_key.exists():
+        _make_client_authority(credentials)
     if not credentials.service_account_public_key.exists():
         key = ec.generate_private_key(ec.SECP256R1())
         write_secret(credentials.service_account_key, _private_pem(key))
@@ -159,13 +171,7 @@ def _make_certificates(credentials: Credentials) -> None:
     serving_key = ec.generate_private_key(ec.SECP256R1())
     issuer = _name("windlass embedded stack CA")
     identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
-    authority = (
-        _builder(issuer, issuer, authority_key.public_key(), now)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
+    authority = _authority(issuer, authority_key, now)
     alternatives = [
         *(x509.DNSName(name) for name in _NAMES),
         *(x509.IPAddress(ipaddress.ip_address(address)) for address in _ADDRESSES),
@@ -184,6 +190,23 @@ def _make_certificates(credentials: Credentials) -> None:
     write_secret(credentials.serving_certificate, serving.public_bytes(serialization.Encoding.PEM))
     # Last, because its presence says that all of them are there. The authority's key is not kept.
     write_secret(credentials.serving_key, _private_pem(serving_key))
+
+
+def _make_client_authority(credentials: Credentials) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    made = _authority(_name("windlass embedded stack client CA"), key, dt.datetime.now(dt.UTC))
+    write_secret(credentials.client_ca, made.public_bytes(serialization.Encoding.PEM))
+    write_secret(credentials.client_ca_key, _private_pem(key))
+
+
+def _authority(name: x509.Name, key: ec.EllipticCurvePrivateKey, now: dt.datetime) -> x509.Certificate:
+    return (
+        _builder(name, name, key.public_key(), now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
 
 
 def _name(common_name: str) -> x509.Name:

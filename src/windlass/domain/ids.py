@@ -185,6 +185,16 @@ def shards_name(installation: str) -> str:
     return shorten(f"{installation}-shards", LABEL_MAX)
 
 
+def inspect_name(installation: str) -> str:
+    """Return the name of the inspect endpoint's Service, and of the ConfigMap that says where it is."""
+    return shorten(f"{installation}-inspect", LABEL_MAX)
+
+
+def inspect_authority_name(installation: str) -> str:
+    """Return the name of the Secret with the certificate authority of the inspect endpoint."""
+    return shorten(f"{installation}-inspect-ca", LABEL_MAX)
+
+
 def shard_of_repository(name: str, shards: int) -> int:
     """Return the shard (0 to ``shards`` - 1) that scans this repository: a stable hash of its name."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % shards

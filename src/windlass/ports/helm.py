@@ -181,3 +181,19 @@ class Helm(Protocol):
             PermanentError: RELEASE_FOREIGN, somebody else wrote records of it: nothing is deleted.
         """
         ...
+
+
+class Renderer(Protocol):
+    """Renders charts."""
+
+    async def render(self, request: ReleaseRequest, *, upgrade: bool = False) -> str:
+        """Return the manifest the request would apply; the cluster is read (``lookup``, API versions), not changed.
+
+        Args:
+            request: the release.
+            upgrade: what templates see as ``.Release.IsUpgrade``.
+
+        Raises:
+            TransientError, PermanentError: as `Helm.upgrade`.
+        """
+        ...

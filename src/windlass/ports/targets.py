@@ -20,6 +20,7 @@ class Role(StrEnum):
     DRIFT = "drift"
     HOOKS = "hooks"
     WATCHES = "hook-watches"
+    INSPECT = "inspect"
 
 
 class Acting(Protocol):

@@ -13,6 +13,7 @@ from typing import Final
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, Interceptor
+from temporalio.converter import DataConverter
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.runtime import Runtime
 from temporalio.service import RPCError, RPCStatusCode, TLSConfig
@@ -92,7 +93,7 @@ def identity(role: str) -> str:
 async def connect(
     target: TemporalTarget,
     *,
-    keyring: Keyring,
+    keyring: Keyring | None,
     role: str,
     interceptors: Sequence[Interceptor] = (),
     runtime: Runtime | None = None,
@@ -104,7 +105,7 @@ async def connect(
 
     Args:
         target: the server and namespace.
-        keyring: keys of the payload codec.
+        keyring: keys of the payload codec; None for who only asks about the server, and reads no payload.
         role: worker, watcher, cli or web; part of the identity.
         interceptors: client interceptors; those that are worker interceptors too reach workers made of this client.
         runtime: SDK runtime (telemetry); None for the process's default.
@@ -124,7 +125,9 @@ async def connect(
                 api_key=target.api_key or None,
                 tls=target.tls,
                 rpc_metadata=target.metadata,
-                data_converter=data_converter(keyring, accept_plain=accept_plain, on_refusal=on_refusal),
+                data_converter=data_converter(keyring, accept_plain=accept_plain, on_refusal=on_refusal)
+                if keyring is not None
+                else DataConverter.default,
                 interceptors=interceptors,
                 identity=identity(role),
                 runtime=runtime,

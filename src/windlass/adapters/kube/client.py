@@ -100,6 +100,33 @@ class KubeClient:
         """Send this token from the next request on; watches that are open go on."""
         self._transport.use_token(token)
 
+    async def bearer(self) -> str:
+        """Return the bearer token that requests are sent with; empty for users who log in otherwise.
+
+        Raises:
+            PermanentError: FORBIDDEN, no credentials to be had.
+        """
+        return await self._transport.bearer()
+
+    async def service_proxy(
+        self, namespace: str, service: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> Answer:
+        """Send a POST to a Service through the API server, which passes no credentials on.
+
+        Args:
+            namespace: of the Service.
+            service: ``[scheme:]name:port``.
+            path: at the Service.
+            body: JSON.
+            headers: passed on.
+
+        Raises:
+            TransientError: API_UNAVAILABLE, no answer. An answer is returned whatever its status.
+        """
+        call = Call(verb="create", resource="services/proxy", namespace=namespace, name=service)
+        root = f"/api/v1/namespaces/{quote(namespace, safe='')}/services/{quote(service, safe=':')}/proxy"
+        return await self._transport.post(call, root + path, body, headers)
+
     async def ping(self) -> None:
         """Ask for the server's version.
 

@@ -109,6 +109,16 @@ class Transport:
         """Send this token from the next request on."""
         self.access = replace(self.access, token=token)
 
+    async def bearer(self) -> str:
+        """Return the bearer token that requests are sent with; empty for users who log in otherwise.
+
+        Raises:
+            PermanentError: FORBIDDEN, no credentials to be had.
+        """
+        await self._authorize()
+        scheme, _, token = self._authorization.partition(" ")
+        return token if scheme == "Bearer" else ""
+
     async def close(self) -> None:
         """Close all connections."""
         if self._session is not None:
@@ -153,6 +163,17 @@ class Transport:
                 await asyncio.sleep(retry_after)
             else:
                 return answer
+
+    async def post(self, call: Call, path: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+        """Send JSON as it is, with headers beside the usual ones, once.
+
+        Raises:
+            TransientError, PermanentError: as `request`.
+        """
+        await self._bucket.take()
+        sent = {"Content-Type": "application/json", **headers}
+        async with self._slots, self._send(call, "POST", path, None, body, sent) as response:
+            return Answer(status=response.status, body=await response.read(), sent=len(body))
 
     @asynccontextmanager
     async def stream(

@@ -31,6 +31,7 @@ REQUESTS_PER_SECOND: Final[Mapping[Role, float]] = {
     Role.DRIFT: 100,
     Role.HOOKS: 20,  # the object patcher of the protocol allows 5
     Role.WATCHES: 20,
+    Role.INSPECT: 50,
 }
 """Rates of the clients of one identity; twice as many are free in a burst."""
 

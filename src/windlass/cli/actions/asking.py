@@ -83,7 +83,7 @@ async def _create(place: Cluster, kind: Kind, name: str, namespace: str, wish: W
     spec: dict[str, Any] = {"target": {"kind": kind.value, "name": name}, "action": wish.action, "reason": wish.reason}
     if wish.detail:
         spec["detail"] = wish.detail
-    if who := await _who(place):
+    if who := await who_asks(place):
         spec["who"] = who
     metadata = {"generateName": f"{wish.action}-{name[:_NAME_MAX].rstrip('-.')}-", "namespace": namespace}
     body = {"apiVersion": API_VERSION, "kind": "ActionRequest", "metadata": metadata, "spec": spec}
@@ -102,7 +102,7 @@ async def _create(place: Cluster, kind: Kind, name: str, namespace: str, wish: W
         ) from error
 
 
-async def _who(place: Cluster) -> str:
+async def who_asks(place: Cluster) -> str:
     """Return what the API server calls us: clusters that do not fill the name in want to be told it, and compare it."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -133,26 +132,26 @@ def dump(
     """Show what lifecycles carry: content, hooks, conditions, failure. It holds digests, never values."""
     from windlass.cli.cluster import cluster
     from windlass.cli.target import parse_selection
+    from windlass.contracts.inspection import View
     from windlass.domain.ids import Kind
-    from windlass.runtime.dumps import package_dump, queue_dump
 
     async def run() -> None:
-        now = datetime.now(UTC)
-        async with cluster(namespace, data_dir) as place, place.context.lifecycles() as lifecycles:
+        from windlass.cli.inspect.endpoint import inspecting
+
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
             target = parse_selection(name)
             if target.name:
-                found = [await place.package(name)]
+                keys = [await endpoint.key(name)]
             else:
                 found = await place.packages(target.kind, all_namespaces=all_namespaces)
+                keys = [one.key(place.context.installation) for one in found]
             document: dict[str, Any] = {"apps": {}, "modules": {}, **({"queues": {}} if queues else {})}
-            for one in found:
-                key = one.key(place.context.installation)
+            for key in keys:
                 part: dict[str, Any] = document["modules" if key.kind is Kind.MODULE else "apps"]
                 try:
-                    part[key.package_id] = package_dump(await lifecycles.dump(key), one)
+                    part[key.package_id] = await endpoint.ask(key, View.DUMP)
                     if queues:
-                        for queue, steps in (await lifecycles.queues(key)).queues.items():
-                            document["queues"][queue] = queue_dump(steps, now)
+                        document["queues"] |= await endpoint.ask(key, View.QUEUES)
                 except WindlassError as error:
                     if target.name:
                         raise

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from windlass.cli.output import Output, age, console, emit, rows
-from windlass.contracts.actions import ActionRequest, parse_request
+from windlass.contracts.actions import INSPECT, ActionRequest, parse_request
 from windlass.domain.ids import API_VERSION, GROUP
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ WORDS: Final = frozenset({"actions", "action", "actionrequests", "actionrequest"
 async def list_actions(place: Cluster, output: Output, *, all_namespaces: bool) -> None:
     """Print the requests of a namespace, or of all, oldest first."""
     found = await place.kube.list(API_VERSION, "ActionRequest", namespace="" if all_namespaces else place.namespace)
-    requests = sorted((parse_request(item) for item in found.items), key=lambda one: one.created)
+    known = [parse_request(item) for item in found.items]
+    requests = sorted((one for one in known if one.spec.action != INSPECT), key=lambda one: one.created)
     if output in {Output.JSON, Output.YAML}:
         emit({"apiVersion": "v1", "kind": "List", "items": [one.to_object() for one in requests]}, output)
         return

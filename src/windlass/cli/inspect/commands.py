@@ -23,16 +23,15 @@ def tree(
     from windlass.cli.cluster import cluster
 
     async def run() -> None:
-        from windlass.cli.inspect.inventory import take_inventory
-        from windlass.cli.inspect.live_tree import follow_tree
+        from windlass.cli.inspect.endpoint import inspecting
+        from windlass.cli.inspect.live_tree import follow_tree, inventory_of
         from windlass.cli.inspect.tree import TreeView, document
 
-        async with cluster(namespace, data_dir) as place:
-            application = await place.package(name)
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
             if watch:
-                await follow_tree(place, application)
+                await follow_tree(place, endpoint, await place.package(name))
                 return
-            found = await take_inventory(place, application)
+            found = await inventory_of(endpoint, await endpoint.key(name))
             if output in _PROGRAMS:
                 emit(document(found.root), output)
             else:
@@ -55,18 +54,21 @@ def events(
 
     async def run() -> None:
         from windlass.cli.inspect import events as reading
+        from windlass.cli.inspect.endpoint import inspecting
 
         now = datetime.now(UTC)
         oldest = now - timedelta(seconds=since) if since is not None else datetime.min.replace(tzinfo=UTC)
-        async with cluster(namespace, data_dir) as place:
-            application = await place.package(name)
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
+            key = await endpoint.key(name)
             if watch:
-                async with aclosing(reading.follow_events(place, application)) as stream:
+                async with aclosing(reading.follow_events(place, endpoint, key)) as stream:
                     async for event in stream:
                         if reading.seen_at(event) >= oldest:
                             reading.write_line(event)
                 return
-            found = [one for one in await reading.package_events(place, application) if reading.seen_at(one) >= oldest]
+            found = [
+                one for one in await reading.package_events(place, endpoint, key) if reading.seen_at(one) >= oldest
+            ]
             if output in _PROGRAMS:
                 emit([reading.event_document(one) for one in found], output)
             elif found:
@@ -88,11 +90,15 @@ def history(
     from windlass.cli.cluster import cluster
 
     async def run() -> None:
-        from windlass.cli.inspect.history import history_document, history_table, package_history
+        from windlass.cli.inspect.endpoint import inspecting
+        from windlass.cli.inspect.history import history_table
+        from windlass.contracts.inspection import Question, View
+        from windlass.observers.inspection.story import history_document, received
 
         oldest = datetime.now(UTC) - timedelta(seconds=since) if since is not None else None
-        async with cluster(namespace, data_dir) as place:
-            story = await package_history(place, await place.package(name), oldest)
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
+            key = await endpoint.key(name)
+            story = received(await endpoint.ask(key, View.HISTORY, Question(oldest=oldest)))
         if output in _PROGRAMS:
             emit(history_document(story), output)
             return

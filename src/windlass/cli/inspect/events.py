@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.cli.cluster import Cluster, Object, event_time
-from windlass.cli.inspect.inventory import Inventory, Node, take_inventory
+from windlass.cli.inspect.endpoint import Endpoint
+from windlass.cli.inspect.live_tree import inventory_of
 from windlass.cli.output import age, first_line, rows
-from windlass.cli.target import address
+from windlass.domain.ids import PackageKey
+from windlass.observers.inspection.inventory import Inventory, Node
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
-
-    from windlass.contracts.objects import PackageObject
 
 EVENT: Final = ("events.k8s.io/v1", "Event")
 
@@ -52,9 +52,9 @@ def concerns(event: Object, nodes: Iterable[Node]) -> bool:
     return False
 
 
-async def package_events(place: Cluster, application: PackageObject) -> list[Object]:
+async def package_events(place: Cluster, endpoint: Endpoint, key: PackageKey) -> list[Object]:
     """List the package's Events, oldest first."""
-    nodes = list((await take_inventory(place, application)).root.walk())
+    nodes = list((await inventory_of(endpoint, key)).root.walk())
     found = await asyncio.gather(*(place.kube.list(*EVENT, namespace=one) for one in sorted(_namespaces(nodes))))
     return sorted((item for one in found for item in one.items if concerns(item, nodes)), key=seen_at)
 
@@ -64,9 +64,9 @@ def _namespaces(nodes: Iterable[Node]) -> set[str]:
     return {node.ref.namespace or "default" for node in nodes}
 
 
-async def follow_events(place: Cluster, application: PackageObject) -> AsyncGenerator[Object]:
+async def follow_events(place: Cluster, endpoint: Endpoint, key: PackageKey) -> AsyncGenerator[Object]:
     """Yield the package's Events as they come, beginning with those there are, oldest first; ends only when closed."""
-    inventory = await take_inventory(place, application)
+    inventory = await inventory_of(endpoint, key)
     queue: asyncio.Queue[list[Object]] = asyncio.Queue()
 
     async def read(namespace: str) -> None:
@@ -83,7 +83,7 @@ async def follow_events(place: Cluster, application: PackageObject) -> AsyncGene
     try:
         while True:
             items = await queue.get()
-            mine, inventory = await _mine(place, application, items, inventory)
+            mine, inventory = await _mine(endpoint, key, items, inventory)
             for event in sorted(mine, key=seen_at):
                 uid, version = event["metadata"]["uid"], event["metadata"]["resourceVersion"]
                 if told.get(uid) != version:
@@ -96,14 +96,14 @@ async def follow_events(place: Cluster, application: PackageObject) -> AsyncGene
 
 
 async def _mine(
-    place: Cluster, application: PackageObject, items: list[Object], inventory: Inventory
+    endpoint: Endpoint, key: PackageKey, items: list[Object], inventory: Inventory
 ) -> tuple[list[Object], Inventory]:
     """Return which events are the package's; looks at the package anew if some are not, since it may have grown."""
     nodes = list(inventory.root.walk())
     mine = [item for item in items if concerns(item, nodes)]
     if len(mine) == len(items):
         return mine, inventory
-    inventory = await take_inventory(place, await place.package(address(application)))
+    inventory = await inventory_of(endpoint, key)
     nodes = list(inventory.root.walk())
     return [item for item in items if concerns(item, nodes)], inventory
 

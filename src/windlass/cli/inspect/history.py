@@ -1,228 +1,22 @@
-"""What happened to a package, when, by whom and why: Temporal, status and Helm's records told as one story."""
+"""The history of a package as people read it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
 
-from windlass.adapters.helm.storage import Storage
-from windlass.cli.cluster import Cluster, created
 from windlass.cli.output import first_line, rows
-from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord, PackageObject
-from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.releases import DEPLOYED, FAILED, SUPERSEDED
-from windlass.runtime.history import Chronicle, Moment, MomentKind, Outcome, chronicle
+from windlass.observers.inspection.story import CONDITION, Entry
+from windlass.runtime.history import MomentKind, Outcome
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-RELEASE: Final = "release"
-CONDITION: Final = "condition"
-
-_SAME_ACTION: Final = timedelta(seconds=10)
-"""Status and Temporal note one action at times of their own."""
-
-_LATE: Final = timedelta(minutes=5)
-"""A lifecycle that began so long after its object was made is not the object's first."""
-
 _GREEN: Final = {Outcome.DONE.value, DEPLOYED, SUPERSEDED, "True"}
 _RED: Final = {Outcome.FAILED.value, Outcome.LOST.value, Outcome.REFUSED.value, FAILED, "False"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One line of the story.
-
-    Attributes:
-        at: when it began.
-        kind: run, step, signal, action, release or condition.
-        what: the step, action, revision or condition.
-        result: what became of it; empty where nothing can.
-        took: seconds, where it was timed.
-        who: the person or process.
-        why: the reason of an action, what a step failed of, what Helm says.
-        times: how often in a row.
-    """
-
-    at: datetime
-    kind: str
-    what: str
-    result: str = ""
-    took: float | None = None
-    who: str = ""
-    why: str = ""
-    times: int = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Story:
-    """Entries, oldest first, and what is not among them any more, in sentences."""
-
-    entries: Sequence[Entry]
-    forgotten: Sequence[str]
-
-
-async def package_history(place: Cluster, application: PackageObject, oldest: datetime | None = None) -> Story:
-    """Read everything that is still known; without an answer of Temporal, what the cluster knows.
-
-    Args:
-        place: the cluster.
-        application: whose history.
-        oldest: leave out what was before.
-    """
-    known, releases = await asyncio.gather(_chronicle(place, application, oldest), _releases(place, application))
-    entries = [*_conditions(application), *releases]
-    forgotten: list[str] = []
-    if isinstance(known, Chronicle):
-        told = [_entry(moment) for moment in known.moments]
-        # Asked for what is new only, it does not matter how old the package is.
-        forgotten += gaps(known, created(application) if oldest is None else None)
-    else:
-        told = []
-        forgotten.append(f"steps and signals: {known.message}")
-    kept = (application.status.actions if application.status else None) or []
-    entries += with_actions(told, kept)
-    forgotten += _gaps_of_records(application, releases)
-    if oldest is not None:
-        entries = [one for one in entries if one.at >= oldest]
-    return Story(entries=merged(entries), forgotten=forgotten)
-
-
-async def _chronicle(place: Cluster, application: PackageObject, oldest: datetime | None) -> Chronicle | WindlassError:
-    try:
-        client = await place.context.connect("cli")
-        return await chronicle(client, application.key(place.context.installation), oldest=oldest)
-    except WindlassError as error:
-        return error
-
-
-async def _releases(place: Cluster, application: PackageObject) -> list[Entry]:
-    release = application.status.release if application.status else None
-    if release is None:
-        return []
-    storage, ref = Storage(place.kube), place.release(application)
-    history = await storage.history(ref)
-    records = await asyncio.gather(*(storage.read(ref, one.number) for one in history))
-    return [
-        Entry(
-            at=datetime.fromisoformat(record.deployed).astimezone(UTC),
-            kind=RELEASE,
-            what=f"revision {record.revision}",
-            result=record.status,
-            why=f"{record.chart} {record.chart_version}: {record.description}",
-        )
-        for record in records
-        if record is not None and record.deployed
-    ]
-
-
-def _conditions(application: PackageObject) -> list[Entry]:
-    conditions = (application.status.conditions if application.status else None) or []
-    return [
-        Entry(
-            at=one.last_transition_time,
-            kind=CONDITION,
-            what=one.type,
-            result=one.status,
-            why=": ".join(text for text in (one.reason, one.message) if text),
-        )
-        for one in conditions
-    ]
-
-
-def _entry(moment: Moment) -> Entry:
-    attempts = f" (attempt {moment.attempts})" if moment.attempts > 1 else ""
-    return Entry(
-        at=moment.at,
-        kind=moment.kind.value,
-        what=moment.what,
-        result=moment.outcome.value if moment.outcome else "",
-        took=moment.took,
-        who=moment.who,
-        why=moment.detail + attempts,
-    )
-
-
-def with_actions(told: Iterable[Entry], kept: Sequence[ActionRecord]) -> list[Entry]:
-    """Return what Temporal tells, actions worded as in status, and the kept actions that it has forgotten.
-
-    Status says what an action was about: ``pause before UpgradeRelease``.
-    """
-    entries, left = list(told), list(kept)
-    for number, entry in enumerate(entries):
-        record = next((one for one in left if _same(entry, one)), None)
-        if record is not None:
-            left.remove(record)
-            entries[number] = replace(entry, what=record.text)
-    return [*entries, *(_kept(one) for one in left)]
-
-
-def _kept(action: ActionRecord) -> Entry:
-    return Entry(
-        at=action.at, kind=MomentKind.ACTION, what=action.text, result=Outcome.DONE, who=action.who, why=action.why
-    )
-
-
-def _same(entry: Entry, action: ActionRecord) -> bool:
-    accepted = entry.kind == MomentKind.ACTION and entry.result == Outcome.DONE
-    alike = (entry.what, entry.who, entry.why) == (action.action, action.who, action.why)
-    return accepted and alike and abs(entry.at - action.at) <= _SAME_ACTION
-
-
-def merged(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the entries oldest first; equal signals that came right after each other are one."""
-    found: list[Entry] = []
-    for entry in sorted(entries, key=_moment):
-        before = found[-1] if found else None
-        signal = entry.kind == MomentKind.SIGNAL and before is not None and before.kind == MomentKind.SIGNAL
-        if signal and before is not None and (before.what, before.who) == (entry.what, entry.who):
-            found[-1] = replace(before, times=before.times + 1)
-        else:
-            found.append(entry)
-    return found
-
-
-def _moment(entry: Entry) -> datetime:
-    # Conditions have whole seconds, rounded down: they come after what made them true.
-    return entry.at + timedelta(seconds=1) if entry.kind == CONDITION else entry.at
-
-
-def gaps(known: Chronicle, made: datetime | None) -> list[str]:
-    """Say what Temporal does not know any more.
-
-    Args:
-        known: what it knows.
-        made: when the object was made; None if that does not matter.
-    """
-    keeps = f"it keeps ended runs for {_days(known.retention)}" if known.retention else "retention"
-    if known.complete and known.since is None:
-        return []
-    if known.since is None:
-        return [f"steps and signals: Temporal knows no run of this package ({keeps}, or its data was lost)"]
-    late = made is not None and known.since - made > _LATE
-    if known.complete and not late:
-        return []
-    return [f"steps and signals before {known.since:%Y-%m-%d %H:%M:%S}: Temporal has forgotten them ({keeps})"]
-
-
-def _gaps_of_records(application: PackageObject, releases: Sequence[Entry]) -> list[str]:
-    found: list[str] = []
-    first = min((int(one.what.removeprefix("revision ")) for one in releases), default=1)
-    if first > 1:
-        found.append(f"revisions before {first}: Helm's records of them were removed, the newest are kept")
-    actions = (application.status.actions if application.status else None) or []
-    if len(actions) >= ACTIONS_KEPT:
-        found.append(f"actions before {actions[0].at:%Y-%m-%d %H:%M:%S}: status keeps the newest {ACTIONS_KEPT}")
-    return found
-
-
-def _days(span: timedelta) -> str:
-    hours = span.total_seconds() / 3600
-    return f"{hours / 24:g} days" if hours >= 48 else f"{hours:g} hours"
 
 
 def history_table(entries: Sequence[Entry]) -> Table:
@@ -255,22 +49,3 @@ def _detail(entry: Entry) -> str:
     if entry.kind != MomentKind.ACTION:
         return why
     return f"{entry.who}: {why}" if why else entry.who
-
-
-def history_document(story: Story) -> dict[str, Any]:
-    """Return the story for programs."""
-    entries = [
-        {
-            "time": one.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-            "kind": str(one.kind),
-            "what": one.what,
-            "result": str(one.result),
-            "seconds": one.took,
-            "who": one.who,
-            "why": one.why,
-            "times": one.times if one.times > 1 else None,
-        }
-        for one in story.entries
-    ]
-    told = [{key: value for key, value in entry.items() if value not in (None, "")} for entry in entries]
-    return {"entries": told, "forgotten": list(story.forgotten)}

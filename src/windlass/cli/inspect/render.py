@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -14,12 +14,7 @@ from windlass.cli.output import Document, emit
 from windlass.domain.errors import Actor, PermanentError, Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-HIDDEN: Final = "(hidden: --show-secrets)"
-
-_SHORTEST: Final = 4
-"""Characters of a setting from a Secret that is looked for elsewhere: a shorter one would hide half of the text."""
+    from collections.abc import Sequence
 
 
 def render(
@@ -32,29 +27,27 @@ def render(
     file: Annotated[
         list[Path] | None, typer.Option("--file", "-f", help="YAML file of settings, as if they were so; repeat.")
     ] = None,
-    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show secrets in clear.")] = False,
     output: DocumentFormat = Document.YAML,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the manifests that the lifecycle would apply now; changes nothing.
+    """Show the manifests that the lifecycle would apply now; changes nothing. Secrets are hidden.
 
     They are rendered with the version and settings that are wanted, which need not be those that run. --set and --file
-    are laid over the object's settings: first the files, then --set. Values are YAML: --set replicas=3.
+    are laid over the object's settings: first the files, then --set. Values are YAML: --set replicas=3. Asking for
+    another version or other settings takes the right to update the package.
     """
     from windlass.cli.cluster import cluster
+    from windlass.contracts.inspection import Question, View
 
     settings = what_if(file or [], set_ or [])
 
     async def run() -> None:
-        from windlass.activities.inputs import inputs_of
-        from windlass.cli.inspect.rendering import rendered
+        from windlass.cli.inspect.endpoint import inspecting
 
-        async with cluster(namespace, data_dir) as place:
-            package = await place.package(name)
-            found = await rendered(place, package, version=version, settings=settings)
-            inputs = await inputs_of(package, repositories=place.kube.get, referenced=place.kube.get)
-        objects = [*found.objects.values(), *found.hooks.values()]
-        shown = objects if show_secrets else [masked(one, inputs.concealed()) for one in objects]
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
+            shown = await endpoint.ask(
+                await endpoint.key(name), View.RENDER, Question(version=version, settings=settings)
+            )
         if output is Document.JSON:
             emit({"apiVersion": "v1", "kind": "List", "items": shown}, output)
             return
@@ -99,46 +92,6 @@ def what_if(files: Sequence[Path], pairs: Sequence[str]) -> dict[str, Any]:
             value = {step: value}
         settings = merge(settings, value)
     return settings
-
-
-def masked(obj: dict[str, Any], concealed: dict[str, Any]) -> dict[str, Any]:
-    """Hide the data of a Secret, and in any object the texts that came from Secrets.
-
-    Args:
-        obj: as rendered.
-        concealed: the settings that came from Secrets.
-    """
-    shown = dict(obj)
-    if obj.get("kind") == "Secret":
-        for part in ("data", "stringData"):
-            if isinstance(obj.get(part), dict):
-                shown[part] = dict.fromkeys(cast("dict[str, Any]", obj[part]), HIDDEN)
-    secrets = sorted({text for text in _texts(concealed) if len(text) >= _SHORTEST}, key=len, reverse=True)
-    return cast("dict[str, Any]", _without(shown, secrets))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for one in cast("dict[str, Any]", value).values():
-            yield from _texts(one)
-    elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _texts(one)
-    elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
-        yield str(value)
-
-
-def _without(value: Any, secrets: Iterable[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _without(one, secrets) for key, one in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_without(one, secrets) for one in cast("list[Any]", value)]
-    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
-        return value
-    text = str(value)
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    return value if text == str(value) else text
 
 
 def _refused(problem: str, hint: str) -> PermanentError:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from windlass.cli.inspect.inventory import ABSENT, RELEASE, Inventory, Node
 from windlass.cli.output import age
 from windlass.domain.lifecycle.readiness import State
 from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.domain.lifecycle.releases import FAILED as RELEASE_FAILED
+from windlass.observers.inspection.inventory import ABSENT, RELEASE, Inventory, Node
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

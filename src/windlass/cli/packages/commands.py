@@ -12,12 +12,15 @@ import typer
 
 from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Format, Name, Namespace, Selection
 from windlass.cli.output import Document, Output, console, emit
-from windlass.domain.errors import Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason, TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from windlass.cli.cluster import Cluster
+    from windlass.contracts.objects import PackageObject
     from windlass.domain.ids import PackageKey
+    from windlass.ports.kube import ObjectRef
 
 
 def apply(
@@ -127,10 +130,20 @@ def describe(name: Name, namespace: Namespace = "", data_dir: DataDir = None) ->
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             package = await place.package(name)
-            events, objects = await asyncio.gather(place.events(package), place.released(package))
+            events, objects = await asyncio.gather(place.events(package), _released(place, package))
             console().print(description(package, events, objects, datetime.now(UTC)))
 
     asyncio.run(run())
+
+
+async def _released(place: Cluster, package: PackageObject) -> list[tuple[ObjectRef, str]]:
+    """List the release's objects; none for who may not read Helm's records, or if they are on another cluster."""
+    try:
+        return await place.released(package)
+    except PermanentError as error:
+        if error.reason not in {Reason.FORBIDDEN, Reason.TARGET_REFUSED}:
+            raise
+        return []
 
 
 def watch(
@@ -165,14 +178,23 @@ def values(
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Show secrets in clear.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the values that the newest release was made with, as its chart sees them."""
+    """Show the values that the newest release was made with, as its chart sees them.
+
+    With --show-secrets they are read from Helm's record with your own rights, else by a worker, which hides secrets.
+    """
     from windlass.cli.cluster import cluster
-    from windlass.cli.inspect.values import release_values
 
     async def run() -> None:
-        async with cluster(namespace, data_dir) as place:
-            package = await place.package(name)
-            found = await release_values(place, package, show_secrets=show_secrets)
+        from windlass.cli.inspect.endpoint import inspecting
+        from windlass.contracts.inspection import View
+        from windlass.observers.inspection.values import release_values
+
+        async with cluster(namespace, data_dir) as place, inspecting(place) as endpoint:
+            if show_secrets:
+                package = await place.package(name)
+                found = await release_values(place.kube, place.release(package), package, show_secrets=True)
+            else:
+                found = await endpoint.ask(await endpoint.key(name), View.VALUES)
             emit(found, output)
 
     asyncio.run(run())

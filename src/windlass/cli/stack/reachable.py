@@ -11,6 +11,8 @@ from temporalio.service import RPCError
 
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.definitions_age import outdated
+from windlass.cli.cluster import Cluster
+from windlass.cli.inspect.endpoint import inspecting
 from windlass.devstack.doctor import Finding, Level
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import (
@@ -50,7 +52,7 @@ async def _all(context: Context) -> AsyncIterator[Finding]:
 
 async def _temporal(context: Context) -> AsyncIterator[Finding]:
     try:
-        client = await context.connect("doctor")
+        client = await context.reach("doctor")
     except WindlassError as error:
         yield Finding("temporal", Level.PROBLEM, error.message, error.hint)
         return
@@ -99,6 +101,7 @@ async def _cluster(context: Context) -> AsyncIterator[Finding]:
                 yield Finding("definitions", Level.OK, ", ".join(kinds))
             async for finding in _processes(kube, context.installation):
                 yield finding
+            yield await _inspect(context, kube)
     except WindlassError as error:
         yield Finding("cluster", Level.PROBLEM, error.message, error.hint)
 
@@ -122,6 +125,16 @@ async def _processes(kube: KubeClient, installation: str) -> AsyncIterator[Findi
     else:
         text = f"no worker lives for installation {installation}: lifecycles stand still"
         yield Finding("worker", Level.NOTE, text, "windlass worker --role all")
+
+
+async def _inspect(context: Context, kube: KubeClient) -> Finding:
+    """Look whether a worker answers questions about packages."""
+    place = Cluster(context=context, kube=kube, namespace=kube.access.namespace)
+    try:
+        async with inspecting(place) as endpoint:
+            return Finding("inspect", Level.OK, await endpoint.reached())
+    except WindlassError as error:
+        return Finding("inspect", Level.NOTE, f"{error.message}: history, values, render, diff wait", error.hint)
 
 
 def _holder(lease: dict[str, Any]) -> str:

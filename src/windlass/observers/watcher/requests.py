@@ -17,7 +17,14 @@ from typing import Any, Final
 import structlog
 
 from windlass.adapters.kube.following.reflector import Listed, list_and_watch
-from windlass.contracts.actions import ActionRequest, ActionRequestStatus, RequestPhase, action_of, parse_request
+from windlass.contracts.actions import (
+    INSPECT,
+    ActionRequest,
+    ActionRequestStatus,
+    RequestPhase,
+    action_of,
+    parse_request,
+)
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain.backoff import delay
 from windlass.domain.errors import Category, PermanentError, Reason, WindlassError
@@ -37,6 +44,9 @@ SWEEP: Final = 600.0
 
 TURNS: Final = 4
 """Requests of one namespace that are passed on at a time."""
+
+TICKET_KEEP: Final = timedelta(minutes=10)
+"""How long tickets for the inspect endpoint stay at least; they can be used for one minute."""
 
 MESSAGE_MAX: Final = 1024
 
@@ -108,6 +118,10 @@ class RequestWatcher:
         if request.answered and request.status is not None:
             self._open.drop(uid)
             at = request.status.at or request.created
+            self._answered[uid] = (_ref(request), request.metadata.resource_version, at)
+            return
+        if request.spec.action == INSPECT:
+            at = request.created - self._keep + TICKET_KEEP
             self._answered[uid] = (_ref(request), request.metadata.resource_version, at)
             return
         key = self._open.put(request)

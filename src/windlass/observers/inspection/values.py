@@ -10,8 +10,6 @@ import base64
 from typing import Any, Final, cast
 
 from windlass.adapters.helm import record
-from windlass.cli.cluster import Cluster
-from windlass.cli.target import named
 from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.packages.model import Values
@@ -22,6 +20,8 @@ from windlass.domain.settings.subschemas import composed, subschemas
 from windlass.domain.settings.violations import SECRET_MARK
 from windlass.domain.text.documents import is_object, parse_helm
 from windlass.domain.text.tree import merge
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import Kube
 
 HIDDEN: Final = "(hidden: --show-secrets)"
 
@@ -31,20 +31,23 @@ _ANYTHING: Final = object()
 _SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "token", "apikey", "privatekey", "credentials")
 
 
-async def release_values(place: Cluster, package: PackageObject, *, show_secrets: bool) -> Values:
+async def release_values(
+    kube: Kube, release: ReleaseRef, package: PackageObject, *, show_secrets: bool = False
+) -> Values:
     """Return the values of the newest stored revision, as its chart saw them.
 
-    Hidden unless ``show_secrets``: fields that the package's schemas mark as secret, fields called like a password or
-    token, and, if any settings come from a Secret, everything that is neither in ``spec.settings`` nor a default. The
-    last rule does not look at the Secret: it may hold something else by now than what was released.
+    Hidden unless ``show_secrets``, which is for callers that read with rights of their own: fields that the package's
+    schemas mark as secret, fields called like a password or token, and, if any settings come from a Secret, everything
+    that is neither in ``spec.settings`` nor a default. The last rule does not look at the Secret: it may hold something
+    else by now than what was released.
 
     Raises:
         PermanentError: PACKAGE_NOT_FOUND, there is no release yet.
     """
-    release = await _newest(place, package)
-    chart: Values = release.get("chart") or {}
+    stored = await _newest(kube, release, package)
+    chart: Values = stored.get("chart") or {}
     static: Values = chart.get("values") or {}
-    values = cast("Values", _without_nulls(merge(static, release.get("config") or {})))
+    values = cast("Values", _without_nulls(merge(static, stored.get("config") or {})))
     if show_secrets:
         return values
     schemas = _schemas(chart)
@@ -56,20 +59,25 @@ async def release_values(place: Cluster, package: PackageObject, *, show_secrets
     return cast("Values", _masked(values, expected, schemas, name=""))
 
 
-async def _newest(place: Cluster, package: PackageObject) -> Values:
-    release = place.release(package)
-    found = await place.kube.list(
+async def _newest(kube: Kube, release: ReleaseRef, package: PackageObject) -> Values:
+    found = await kube.list(
         "v1", "Secret", namespace=release.namespace, label_selector=f"owner=helm,name={release.name}"
     )
     if not found.items:
         raise PermanentError(
             Reason.PACKAGE_NOT_FOUND,
             f"{package.metadata.name} has no release yet",
-            hint=f"see `windlass describe {named(package)}`",
+            hint=f"see `windlass describe {_named(package)}`",
             actor=Actor.USER,
         )
     secret = max(found.items, key=lambda one: int(one["metadata"]["labels"]["version"]))
     return record.content(secret)
+
+
+def _named(package: PackageObject) -> str:
+    """Return how a command names the package: ``web -n prod``, ``module/ingress``."""
+    metadata = package.metadata
+    return f"{metadata.name} -n {metadata.namespace}" if metadata.namespace else f"module/{metadata.name}"
 
 
 def _schemas(chart: Values) -> list[Values]:

@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.storage import Storage
-from windlass.cli.cluster import Cluster, Object, condition
-from windlass.cli.target import address
 from windlass.contracts.objects import PackageObject
 from windlass.domain.errors import WindlassError
+from windlass.domain.ids import API_VERSION
 from windlass.domain.lifecycle.readiness import State, status_of
-from windlass.ports.kube import ObjectRef
+from windlass.ports.helm import ReleaseRef
+from windlass.ports.kube import Kube, Object, ObjectRef
 
 RELEASE: Final = "Release"
 """Kind of the node that stands for the Helm release; the cluster knows no such kind."""
@@ -84,7 +84,7 @@ class Inventory:
     """The tree of one package.
 
     Attributes:
-        root: the Application.
+        root: the package.
         kinds: kinds and namespaces whose objects it was made of.
         unread: what could not be listed, and why.
     """
@@ -94,16 +94,18 @@ class Inventory:
     unread: tuple[str, ...] = ()
 
 
-async def take_inventory(place: Cluster, application: PackageObject) -> Inventory:
-    """Read the objects of the Application's newest release and everything they own, grandchildren included.
+async def take_inventory(kube: Kube, named: ReleaseRef, package: PackageObject) -> Inventory:
+    """Read the objects of the package's newest release and everything they own, grandchildren included.
 
     What somebody may not list is left out and named in ``unread``.
     """
-    metadata = application.metadata
-    ready, reason, message = condition(application, "Ready")
-    status = application.status
+    metadata = package.metadata
+    ready, reason, message = _ready(package)
+    status = package.status
     root = Node(
-        ref=place.ref(address(application)),
+        ref=ObjectRef(
+            api_version=API_VERSION, kind=type(package).__name__, namespace=metadata.namespace, name=metadata.name
+        ),
         state=State.CURRENT if ready == "True" else State.FAILED if status and status.failure else State.IN_PROGRESS,
         message="" if ready == "True" else ": ".join(text for text in (reason, message) if text),
         uid=metadata.uid,
@@ -111,13 +113,12 @@ async def take_inventory(place: Cluster, application: PackageObject) -> Inventor
     )
     if status is None or status.release is None:
         return Inventory(root=root, kinds=frozenset())
-    named = place.release(application)
-    storage = Storage(place.kube)
+    storage = Storage(kube)
     history = await storage.history(named)
     if not history:
         return Inventory(root=root, kinds=frozenset())
     record = await storage.read(named, history[-1].number)
-    refs = await manifest.locate(record.entries, named.namespace, place.kube) if record else ()
+    refs = await manifest.locate(record.entries, named.namespace, kube) if record else ()
     chart = f", {record.chart} {record.chart_version}" if record else ""
     release = Node(
         ref=ObjectRef(api_version="", kind=RELEASE, namespace=named.namespace, name=named.name),
@@ -125,15 +126,22 @@ async def take_inventory(place: Cluster, application: PackageObject) -> Inventor
         message=f"revision {history[-1].number}{chart}",
     )
     root.children.append(release)
-    found = await asyncio.gather(*(place.kube.get(ref) for ref in refs))
+    found = await asyncio.gather(*(kube.get(ref) for ref in refs))
     release.children = [_node(ref, obj) for ref, obj in zip(refs, found, strict=True)]
     kinds = reachable((ref.api_version, ref.kind) for ref in refs)
     namespaces = {ref.namespace for ref in refs if ref.namespace}
     wanted = sorted((kind, namespace) for kind in kinds for namespace in namespaces)
-    owned, unread = await _owned(place, wanted)
+    owned, unread = await _owned(kube, wanted)
     _adopt(release.children, owned)
     own = {((ref.api_version, ref.kind), ref.namespace) for ref in refs}
     return Inventory(root=root, kinds=frozenset([*wanted, *own]), unread=tuple(unread))
+
+
+def _ready(package: PackageObject) -> tuple[str, str, str]:
+    """Return status, reason and message of the condition Ready."""
+    conditions = (package.status.conditions if package.status else None) or []
+    found = next((one for one in conditions if one.type == "Ready"), None)
+    return (found.status, found.reason, found.message) if found else ("Unknown", "", "")
 
 
 def reachable(kinds: Iterable[Kind]) -> set[Kind]:
@@ -151,13 +159,13 @@ def reachable(kinds: Iterable[Kind]) -> set[Kind]:
     return found
 
 
-async def _owned(place: Cluster, wanted: Iterable[tuple[Kind, str]]) -> tuple[dict[str, list[Object]], list[str]]:
+async def _owned(kube: Kube, wanted: Iterable[tuple[Kind, str]]) -> tuple[dict[str, list[Object]], list[str]]:
     """List kinds in namespaces; return the objects by uid of each owner, and what could not be listed."""
     unread: list[str] = []
 
     async def listed(kind: Kind, namespace: str) -> list[Object]:
         try:
-            return (await place.kube.list(*kind, namespace=namespace)).items
+            return (await kube.list(*kind, namespace=namespace)).items
         except WindlassError as error:
             unread.append(f"{kind[1]} in {namespace}: {error.message}")
             return []
@@ -214,3 +222,42 @@ def _node(ref: ObjectRef, obj: Object | None) -> Node:
 
 def _time(stamp: str | None) -> datetime | None:
     return datetime.fromisoformat(stamp) if stamp else None
+
+
+def told(inventory: Inventory) -> dict[str, Any]:
+    """Return an inventory as it is sent."""
+    return {
+        "root": _told(inventory.root),
+        "kinds": [[*kind, namespace] for kind, namespace in sorted(inventory.kinds)],
+        "unread": list(inventory.unread),
+    }
+
+
+def _told(node: Node) -> dict[str, Any]:
+    ref = node.ref
+    return {
+        "ref": [ref.api_version, ref.kind, ref.namespace, ref.name],
+        "state": str(node.state),
+        "message": node.message,
+        "uid": node.uid,
+        "created": node.created.isoformat() if node.created else None,
+        "children": [_told(one) for one in node.children],
+    }
+
+
+def received(document: dict[str, Any]) -> Inventory:
+    """Return the inventory that `told` was given."""
+    kinds = frozenset(((version, kind), namespace) for version, kind, namespace in document["kinds"])
+    return Inventory(root=_received(document["root"]), kinds=kinds, unread=tuple(document["unread"]))
+
+
+def _received(node: dict[str, Any]) -> Node:
+    api_version, kind, namespace, name = node["ref"]
+    return Node(
+        ref=ObjectRef(api_version=api_version, kind=kind, namespace=namespace, name=name),
+        state=node["state"],
+        message=node["message"],
+        uid=node["uid"],
+        created=_time(node["created"]),
+        children=[_received(one) for one in node["children"]],
+    )
