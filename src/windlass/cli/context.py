@@ -47,6 +47,7 @@ HOOK_WRITABLE = "WINDLASS_HOOK_WRITABLE"
 DRIFT_KINDS = "WINDLASS_DRIFT_KINDS"
 DRIFT_MINUTES = "WINDLASS_DRIFT_MINUTES"
 DRIFT_WATCHES = "WINDLASS_DRIFT_WATCHES"
+WATCHER_KUBECONFIG = "WINDLASS_WATCHER_KUBECONFIG"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 INSPECT_ADDRESS = "WINDLASS_INSPECT_ADDRESS"
 INSPECT_HOST = "WINDLASS_INSPECT_HOST"
@@ -118,6 +119,32 @@ class Context:
             hint="start one with `windlass up`, or set KUBECONFIG",
             actor=Actor.USER,
         )
+
+    @property
+    def worker_kubeconfig(self) -> Path:
+        """The kubeconfig of worker processes: on an embedded stack that of their own account, never an administrator's.
+
+        Raises:
+            PermanentError: as `kubeconfig`.
+        """
+        found = self.kubeconfig
+        if self.stack is not None and found.absolute() == self.stack.kubeconfig:
+            return self.stack.worker_kubeconfig
+        return found
+
+    @property
+    def watcher_kubeconfig(self) -> Path:
+        """The kubeconfig of the watcher, which may run in one process with a worker and has an account of its own.
+
+        Raises:
+            PermanentError: as `kubeconfig`.
+        """
+        if named := self.environ.get(WATCHER_KUBECONFIG):
+            return Path(named)
+        found = self.kubeconfig
+        if self.stack is not None and found.absolute() == self.stack.kubeconfig:
+            return self.stack.watcher_kubeconfig
+        return found
 
     @property
     def temporal(self) -> TemporalTarget:

@@ -52,6 +52,8 @@ class StackOptions:
         clusters: how many clusters there are beside the management cluster, see `windlass.devstack.clusters`.
         own_etcd: numbers (from 1) of those that have an etcd process of their own and can be emptied.
         clusters_namespace: namespace of the Secrets with their kubeconfigs.
+        on_demand: whether each of these clusters waits until `Cluster.start`, so that one that nobody uses costs
+            nothing.
     """
 
     kubeconfig: Path | None = None
@@ -62,6 +64,7 @@ class StackOptions:
     clusters: int = 0
     own_etcd: tuple[int, ...] = ()
     clusters_namespace: str = "default"
+    on_demand: bool = False
 
     @property
     def tools(self) -> list[Tool]:
@@ -177,6 +180,21 @@ class Stack:
         return Path(self.state.kubeconfig)
 
     @property
+    def worker_kubeconfig(self) -> Path:
+        """Kubeconfig of the account `windlass-worker`; that of the cluster in use when it is somebody else's."""
+        return self._account_kubeconfig(credentials.WORKER)
+
+    @property
+    def watcher_kubeconfig(self) -> Path:
+        """Kubeconfig of the account `windlass-watcher`; that of the cluster in use when it is somebody else's."""
+        return self._account_kubeconfig(credentials.WATCHER)
+
+    def _account_kubeconfig(self, user: str) -> Path:
+        if not self.state.apiserver_url:
+            return self.kubeconfig
+        return Credentials(self.data_dir / "pki").kubeconfig(user)
+
+    @property
     def clusters(self) -> list[Cluster]:
         """The clusters beside the management cluster."""
         return [Cluster(self.data_dir, name) for name in self.state.clusters]
@@ -216,6 +234,12 @@ class Stack:
         state = self.state
         servers = {"KUBECONFIG": state.kubeconfig, "TEMPORAL_ADDRESS": state.temporal_address}
         return servers | (nats.environment(self.data_dir, state.nats_url) if state.nats_url else {})
+
+    @property
+    def worker_env(self) -> dict[str, str]:
+        """Environment variables that point a process of Windlass at this stack, as its own accounts."""
+        accounts = {"KUBECONFIG": self.worker_kubeconfig, "WINDLASS_WATCHER_KUBECONFIG": self.watcher_kubeconfig}
+        return self.env | {name: str(path) for name, path in accounts.items()}
 
     def tool(self, name: str) -> Path:
         """Path of a program the stack uses, such as `kubectl` or `helm`.
@@ -330,6 +354,7 @@ def _plan(
         clusters=names,
         own_etcd=own_etcd,
         clusters_namespace=options.clusters_namespace,
+        on_demand=options.on_demand,
     )
     Keyring.load_or_create(plan.keyring)
     DigestKey.load_or_create(plan.digest_key)

@@ -21,6 +21,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from windlass.adapters.kube import failures, seam
+from windlass.adapters.kube.answers import VERSION, VERSION_BYTES, AnswerLimits, EndlessAnswerError, whole
 from windlass.adapters.kube.failures import Call
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
@@ -49,11 +50,12 @@ _TOKEN_FILE_SECONDS: Final = 60.0  # projected tokens rotate at 80 % of their li
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Status and body of a finished request; ``sent`` is how many bytes went there."""
+    """Status and body of a finished request; ``sent`` is how many bytes went there, ``whom`` who asked, if known."""
 
     status: int
     body: bytes
     sent: int = 0
+    whom: str = ""
 
 
 class Transport:
@@ -65,6 +67,8 @@ class Transport:
         user_agent: also names the field manager of plain writes (the part before the slash).
         clock: monotonic seconds.
         resolver: resolves the server's name; None for the system's resolver.
+        whom: as whom requests are sent, for texts of refusals; empty for whoever runs the process.
+        limits: how much is read. A server that somebody else chose may answer without end.
     """
 
     def __init__(
@@ -75,8 +79,12 @@ class Transport:
         user_agent: str,
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
+        whom: str = "",
+        limits: AnswerLimits | None = None,
     ) -> None:
         self.access = access
+        self._whom = whom
+        self.limits = limits or AnswerLimits()
         self._resolver = resolver
         self._bucket = bucket
         self._user_agent = user_agent
@@ -154,7 +162,9 @@ class Transport:
                 await self._bucket.take()
             async with self._slots, self._send(call, method, path, query, data, headers) as response:
                 status, retry_after = response.status, _retry_after(response)
-                answer = Answer(status=status, body=await response.read(), sent=len(data or b""))
+                answer = Answer(
+                    status=status, body=await self._whole(call, response), sent=len(data or b""), whom=self._whom
+                )
             if status == 401 and not renewed and self._renewable:
                 renewed = True
                 await self._authorize(renew=True)
@@ -173,7 +183,14 @@ class Transport:
         await self._bucket.take()
         sent = {"Content-Type": "application/json", **headers}
         async with self._slots, self._send(call, "POST", path, None, body, sent) as response:
-            return Answer(status=response.status, body=await response.read(), sent=len(body))
+            return Answer(status=response.status, body=await self._whole(call, response), sent=len(body))
+
+    async def _whole(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
+        most = VERSION_BYTES if call.resource == VERSION else self.limits.answer
+        try:
+            return await whole(response, most, self.limits.budget)
+        except EndlessAnswerError:
+            raise failures.endless(call) from None
 
     @asynccontextmanager
     async def stream(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from windlass import __version__
+from windlass.adapters.kube.answers import AnswerLimits
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.kubeconfig import ApiAccess
@@ -43,11 +44,20 @@ class Identity:
         access: address and inline credentials.
         folder: for the kubeconfig file.
         discovery: of a client that outlives this one; None to ask the cluster.
-        foreign: whether somebody else chose the server: its name must not resolve to a local address.
+        limits: how much is read of answers; None for the usual.
+        guarded: whether the name of the server must not resolve to a local address.
+        whom: as whom it acts, for texts of refusals.
     """
 
     def __init__(
-        self, access: ApiAccess, folder: Path, *, discovery: Discovery | None = None, foreign: bool = False
+        self,
+        access: ApiAccess,
+        folder: Path,
+        *,
+        whom: str,
+        discovery: Discovery | None = None,
+        limits: AnswerLimits | None = None,
+        guarded: bool = False,
     ) -> None:
         self.users = 0
         self.idle_since = 0.0
@@ -55,9 +65,12 @@ class Identity:
         self.doubted = False
         self.checked_at = float("-inf")
         self.account_uid = ""
+        self.made_at = float("-inf")
         self._access = access
         self._discovery = discovery
-        self._foreign = foreign
+        self._limits = limits
+        self._guarded = guarded
+        self._whom = whom
         self._path = folder / f"{uuid.uuid4().hex}.kubeconfig"
         self._written = ""
         self._clients: dict[Role, KubeClient] = {}
@@ -79,7 +92,9 @@ class Identity:
             bucket=TokenBucket(qps, int(2 * qps), clock=time.monotonic),
             user_agent=f"windlass-{role.value}/{__version__}",
             clock=time.monotonic,
-            resolver=GuardedResolver() if self._foreign else None,
+            resolver=GuardedResolver() if self._guarded else None,
+            whom=self._whom,
+            limits=self._limits,
         )
         client = KubeClient(transport, discovery=self._discovery)
         await self._stack.enter_async_context(client)

@@ -16,6 +16,7 @@ from typing import Final, Self, cast
 
 import structlog
 
+from windlass.adapters.kube.answers import AnswerLimits, Budget
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.targets.accounts import Accounts
@@ -41,7 +42,17 @@ PROBE_SECONDS: Final = 3.0
 """How long another cluster may take to answer before its use."""
 
 CHECK_SECONDS: Final = 5.0
-"""Between two looks whether an account that is refused things is still the same."""
+"""Between two looks whether an account that is refused things is still the same; so long, too, a refusal may be due to
+a binding that has just been made and does not act in every API server yet."""
+
+FOREIGN_ANSWER: Final = 16 << 20
+"""Bytes of the largest answer that is read from another cluster: a page of 500 objects of 32 KiB."""
+
+FOREIGN_LIST: Final = 64 << 20
+"""Bytes of the longest list that is read from another cluster."""
+
+FOREIGN_TOTAL: Final = 64 << 20
+"""Bytes of answers from all other clusters that are being read at a time: their servers are chosen by tenants."""
 
 type Key = tuple[str, ...]
 
@@ -80,6 +91,7 @@ class TargetPool:
         self._identities: dict[Key, Identity] = {}
         self._locks: dict[Key, asyncio.Lock] = {}
         self._breakers: dict[Key, Breaker] = {}
+        self._limits = AnswerLimits(answer=FOREIGN_ANSWER, listed=FOREIGN_LIST, budget=Budget(FOREIGN_TOTAL))
         self._tending: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -114,7 +126,9 @@ class TargetPool:
         cluster = key[:4]
 
         async def make() -> Identity:
-            return Identity(access, self._folder, foreign=not self._allowed.local)
+            return Identity(
+                access, self._folder, whom=target.whom, limits=self._limits, guarded=not self._allowed.local
+            )
 
         async with self._used(key, make) as identity:
             breaker = self._breakers.setdefault(cluster, Breaker(self._monotonic))
@@ -132,7 +146,8 @@ class TargetPool:
         here = replace(target, cluster=None, namespace=target.namespace if target.cluster is None else _home(target))
 
         async def make() -> Identity:
-            identity = Identity(with_token(self._kube.access, ""), self._folder, discovery=self._kube.discovery)
+            access = with_token(self._kube.access, "")
+            identity = Identity(access, self._folder, whom=str(target.account), discovery=self._kube.discovery)
             await self._renew(identity, target.account, ensure=True)
             return identity
 
@@ -145,6 +160,8 @@ class TargetPool:
                 # The account may have been made anew, which ends its tokens; its binding may be gone.
                 identity.doubted = identity.doubted or error.reason is Reason.FORBIDDEN
                 if error.reason is Reason.FORBIDDEN:
+                    if self._monotonic() < identity.made_at + CHECK_SECONDS:
+                        raise TransientError(error.reason, error.message, hint=error.hint) from None
                     await self._looked_after(identity, target.account)
                 raise
 
@@ -264,6 +281,8 @@ class TargetPool:
         token = await self._accounts.token(account, ensure=ensure)
         identity.use_token(token.value, token.renew_at)
         identity.account_uid = token.account_uid
+        if token.made:
+            identity.made_at = self._monotonic()
         return token.made
 
     async def _tend(self) -> None:
@@ -293,7 +312,7 @@ class TargetPool:
         for number, (since, key) in enumerate(sorted(idle)):
             if since < before or number < surplus:
                 await self._identities.pop(key).close()
-        unused = {key for key, one in self._breakers.items() if not one.text and not one.proven}
+        unused = {key for key, one in self._breakers.items() if one.idle}
         self._breakers = {key: one for key, one in self._breakers.items() if key not in unused}
 
 
