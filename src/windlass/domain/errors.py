@@ -88,9 +88,11 @@ class Reason(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     # service sets
     NAME_INVALID = "NameInvalid"
+    DUPLICATE_SERVICE = "DuplicateService"
     DEPENDENCY_NOT_DESIRED = "DependencyNotDesired"
     DEPENDENCY_NOT_DEFINED = "DependencyNotDefined"
     DEPENDENCY_CYCLE = "DependencyCycle"
+    REFERENCE_NOT_FOUND = "ReferenceNotFound"
     SEVERAL_SERVICE_SETS = "SeveralServiceSets"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     TEMPLATE_INVALID = "TemplateInvalid"
@@ -99,7 +101,9 @@ class Reason(StrEnum):
     CHAIN_INVALID = "ChainInvalid"
     PROVIDER_NOT_FOUND = "ProviderNotFound"
     SELECTOR_MISSING = "SelectorMissing"
+    SELECTOR_INVALID = "SelectorInvalid"
     PRIORITY_OUT_OF_RANGE = "PriorityOutOfRange"
+    ROLLOUT_INVALID = "RolloutInvalid"
     # anywhere
     API_UNAVAILABLE = "ApiUnavailable"
     API_CONFLICT = "ApiConflict"

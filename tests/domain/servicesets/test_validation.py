@@ -65,9 +65,9 @@ def test_names(name: str, namespace: str, wrong: list[str]) -> None:
     assert len(errors) == len(wrong)
 
 
-def test_a_service_stands_in_the_list_once() -> None:
+def test_a_service_is_listed_once() -> None:
     (error,) = found(wanted("a", "1.0.0"), wanted("a", "2.0.0", namespace="default"))
-    assert str(error).startswith("service default/a: name stands in the list more than once")
+    assert str(error).startswith("service default/a is listed more than once")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_chains_have_to_be_valid() -> None:
     judged = WEB.changed(status=WEB.status.changed(valid=False, validation_error="nobody likes it"))
     (error,) = validate_chain(judged)
     assert error.problem == "nobody likes it"
-    assert str(error).startswith("ServiceTemplateChain prod/web is not valid: nobody likes it (a chain never changes")
+    assert str(error).startswith("ServiceTemplateChain prod/web is not valid: nobody likes it (correct the chain")
 
 
 def test_an_invalid_chain_is_told_once() -> None:

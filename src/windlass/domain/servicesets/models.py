@@ -23,7 +23,10 @@ DEFAULT_PROVIDER: Final = "ksm-projectsveltos"
 
 PRIORITY_MIN: Final = 1
 PRIORITY_MAX: Final = 2_147_483_646
-"""Bounds of ``priority``; a provider turns it into a tier of 2147483647 less the priority."""
+"""Bounds of ``priority``; see `windlass.domain.servicesets.provider.priority_to_tier`."""
+
+DEFAULT_PRIORITY: Final = 100
+"""Of a spec that names none (kcm.md section 1)."""
 
 
 class HelmAction(StrEnum):
@@ -151,7 +154,7 @@ class HelmSource(Manifest):
 
 
 class ServiceTemplateSpec(Manifest):
-    """What a template deploys: exactly one of ``helm``, ``kustomize``, ``resources``. It never changes."""
+    """What a template deploys: exactly one of ``helm``, ``kustomize``, ``resources``. It cannot change."""
 
     helm: HelmSource | None = None
     kustomize: Mapping[str, Any] | None = None
@@ -193,7 +196,7 @@ class SupportedTemplate(Manifest):
 
 
 class ServiceTemplateChainSpec(Manifest):
-    """A directed graph of templates. Edges are explicit; version numbers imply none. It never changes."""
+    """A directed graph of templates. Edges are explicit; version numbers imply none."""
 
     supported_templates: tuple[SupportedTemplate, ...] = ()
 
@@ -317,9 +320,22 @@ class ServiceUpgradePaths(Manifest):
 # -- what wants services -----------------------------------------------------------------------------------------------
 
 
-class ClusterDeploymentSpec(Manifest):
-    """An adopted cluster and its services."""
+class SecretKey(Manifest):
+    """A key of a Secret."""
 
+    name: str = ""
+    key: str = ""
+
+
+class ClusterDeploymentSpec(Manifest):
+    """An adopted cluster and its services.
+
+    ``rollout`` says when its own services may move; see `windlass.domain.servicesets.rollout.documents`.
+    """
+
+    kubeconfig_secret: SecretKey | None = None
+    service_account_name: str = ""
+    rollout: Mapping[str, Any] | None = None
     template: str = ""
     credential: str = ""
     config: Any = None
@@ -346,12 +362,16 @@ class ClusterDeployment(ServiceObject):
 
 
 class MultiClusterServiceSpec(Manifest):
-    """Services for every cluster that the selector picks; an empty selector picks none."""
+    """Services for every cluster that the selector picks; an empty selector picks none.
+
+    ``rollout`` says how a change goes over them; see `windlass.domain.servicesets.rollout.documents`.
+    """
 
     cluster_selector: LabelSelector = Field(default_factory=LabelSelector)
     depends_on: tuple[str, ...] = ()
     service_spec: ServiceSpec = Field(default_factory=ServiceSpec)
     keep_services_on_selector_mismatch: StrictBool = False
+    rollout: Mapping[str, Any] | None = None
 
 
 class MatchingCluster(ObjectReference):
@@ -370,6 +390,7 @@ class MultiClusterServiceStatus(Manifest):
     services: tuple[ServiceState, ...] = ()
     services_upgrade_paths: tuple[ServiceUpgradePaths, ...] = ()
     matching_clusters: tuple[MatchingCluster, ...] = ()
+    past_steps: tuple[Mapping[str, Any], ...] = ()
     conditions: tuple[Condition, ...] = ()
     observed_generation: Int64 = 0
 
