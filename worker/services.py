@@ -42,6 +42,7 @@ def services(adapters: Adapters, client: Client, settings: Settings, beside: Bes
         lifecycles=lifecycles,
         border=beside.border,
         quarantine=beside.quarantine,
+        limits=settings.drift,
     )
     records = RecordSweep(kube=adapters.kube, records=adapters.records, lifecycles=lifecycles, border=beside.border)
     return drift, records

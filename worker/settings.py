@@ -13,6 +13,7 @@ from windlass.adapters.packages.sources.transport import FetchLimits
 from windlass.adapters.runner.protocol import Limits as HookLimits
 from windlass.adapters.targets.kubeconfig import Allowed
 from windlass.contracts.lifecycle import Limits, Pool
+from windlass.domain.drift.watching import Limits as DriftLimits
 from windlass.domain.ids import DEFAULT_INSTALLATION, SYSTEM_NAMESPACE
 from windlass.worker.rates import Rates
 
@@ -58,6 +59,7 @@ class Settings:
         fetch: what a package repository may take.
         accept_plain_payloads: whether what is not encoded is accepted from Temporal.
         keep_requests: how long answered ActionRequests stay before the watcher deletes them.
+        drift: what is watched for drift.
         resync: seconds between comparisons of all objects with what their lifecycles have seen.
     """
 
@@ -86,6 +88,7 @@ class Settings:
     fetch: FetchLimits = field(default_factory=FetchLimits)
     accept_plain_payloads: bool = False
     keep_requests: timedelta = KEEP_REQUESTS
+    drift: DriftLimits = field(default_factory=DriftLimits)
     resync: float = 600.0
 
     def cache_share(self, shards: int) -> int:

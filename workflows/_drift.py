@@ -33,12 +33,18 @@ with workflow.unsafe.imports_passed_through():
 AGAIN = 60.0
 """Seconds until objects that could not be compared are compared again."""
 
+WATCHED = "changes are watched"
+"""What the condition says when nothing differs and every object is watched."""
+
 SHOWN = 3
 """Differences that a condition's message names."""
 
 
 def told(state: LifecycleState, message: ReleaseDrifted) -> LifecycleState:
     """Return ``state`` with what was told of, not looked at yet."""
+    state = _with(state, unwatched=message.unwatched)
+    if not message.compare:
+        return state
     before = state.drift.told if state.drift.revision == message.revision else ()
     objects = tuple(dict.fromkeys((*before, *message.objects)))[:DIFFERENCES_KEPT]
     return _with(state, told=objects, revision=message.revision, due=True)
@@ -46,7 +52,7 @@ def told(state: LifecycleState, message: ReleaseDrifted) -> LifecycleState:
 
 def taken_in(state: LifecycleState, now: float) -> LifecycleState:
     """Return ``state`` in which what was told, or is due, has become the next thing to do if it can be done now."""
-    state = _policy_noticed(state, now)
+    state = _coverage_shown(_policy_noticed(state, now), now)
     drift = state.drift
     if not drift.due and not (drift.again_at and now >= drift.again_at):
         return state
@@ -86,7 +92,7 @@ def folded(state: LifecycleState, step: Next, performed: Performed, now: float) 
         if not performed.result.unchanged or unknown:
             # Helm has just written what the manifest sets; what it could not, the next comparison tells.
             state = _with(state, differences=(), total=0, digest="", again_at=0.0)
-            return moves.changed(state, (cond.true(cond.Type.IN_SYNC, "InSync"),), now)
+            return moves.changed(state, (_in_sync(state),), now)
     if step.step is Step.UNINSTALL_RELEASE:
         return state.model_copy(update={"drift": DriftState(policy=state.drift.policy)})
     return state
@@ -174,7 +180,20 @@ def _condition(state: LifecycleState, found: DriftResult, fought: Sequence[Diffe
             reason="DriftCorrected",
             message=f"put back: {_listed([_by(one) for one in found.corrected])}",
         )
-    return cond.true(cond.Type.IN_SYNC, "InSync")
+    return _in_sync(state)
+
+
+def _in_sync(state: LifecycleState) -> cond.Change:
+    message = state.drift.unwatched or WATCHED
+    return cond.Change(type=cond.Type.IN_SYNC, status=cond.Status.TRUE, reason="InSync", message=message)
+
+
+def _coverage_shown(state: LifecycleState, now: float) -> LifecycleState:
+    """Return ``state`` whose condition says how changes are noticed, if nothing differs."""
+    condition, change = cond.find(state.conditions, cond.Type.IN_SYNC), _in_sync(state)
+    if condition.reason != change.reason or condition.message == change.message:
+        return state
+    return moves.changed(state, (change,), now)
 
 
 def _reported(state: LifecycleState, objects: Sequence[Difference], now: float) -> LifecycleState:

@@ -4,163 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.fake_kube import FakeKube
-from support.targets import FakeTargets, at_home
+from support.drift_field import SHARDS, Field, body, config_map, key, laid_out, name_in
 from support.waiting import eventually
-from windlass.contracts.lifecycle import Quarantined, ReleaseDrifted
-from windlass.domain.ids import API_VERSION, Kind, PackageKey, shard_of
-from windlass.domain.lifecycle.releases import DEPLOYED
-from windlass.observers.border import Border
+from windlass.domain.ids import API_VERSION
 from windlass.observers.drift import comparing as drift_comparing
-from windlass.observers.drift import monitor as drift
 from windlass.observers.drift import owners as drift_owners
 from windlass.observers.drift import package as drift_package
-from windlass.observers.drift.monitor import DriftService
 from windlass.observers.drift.owners import Owners
 from windlass.observers.drift.package import RETELL, pause_after
-from windlass.observers.quarantine import Quarantine
-from windlass.observers.shard import Shard
-from windlass.ports.helm import Manifest, Release, ReleaseRef
-from windlass.ports.kube import Object, ObjectRef
-
-MANAGED = {"app.kubernetes.io/managed-by": "Helm"}
-SHARDS = 4
-
-
-def config_map(name: str) -> ObjectRef:
-    return ObjectRef(api_version="v1", kind="ConfigMap", namespace="prod", name=name)
-
-
-def body(ref: ObjectRef) -> Object:
-    metadata = {"name": ref.name, "namespace": ref.namespace, "labels": MANAGED}
-    return {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": metadata, "data": {"a": "b"}}
-
-
-def key(name: str) -> PackageKey:
-    return PackageKey(installation="windlass", kind=Kind.APPLICATION, namespace="prod", name=name)
-
-
-def shard(number: int) -> Shard:
-    return Shard(installation="windlass", number=number, count=SHARDS)
-
-
-def name_in(number: int, prefix: str = "web") -> str:
-    """Return the name of a package in this shard."""
-    return next(name for n in range(1000) if shard_of(key(name := f"{prefix}-{n}"), SHARDS) == number)
-
-
-class Cluster(FakeKube):
-    """Applies data and nothing else, as far as dry runs go."""
-
-    async def apply(self, obj: Object, *, dry_run: bool = False, **more: Any) -> Object:
-        if not dry_run:
-            return await super().apply(obj, **more)
-        ref = ObjectRef(api_version=obj["apiVersion"], kind=obj["kind"], namespace="prod", name=obj["metadata"]["name"])
-        found = self.peek(ref)
-        assert found is not None
-        return {**found, "data": obj["data"]}
-
-
-@dataclass
-class Releases:
-    """Stored manifests, by release name; an exception stands for one that cannot be read."""
-
-    stored: dict[str, Manifest | Exception] = field(default_factory=dict[str, Manifest | Exception])
-    asked: list[str] = field(default_factory=list[str])
-
-    async def manifest(self, ref: ReleaseRef) -> Manifest | None:
-        self.asked.append(ref.name)
-        found = self.stored.get(ref.name)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-
-@dataclass
-class Told:
-    """Lifecycles that keep what they are told."""
-
-    drifted: list[str] = field(default_factory=list[str])
-    broken: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-
-    async def release_drifted(self, key: PackageKey, message: ReleaseDrifted) -> bool:
-        del message
-        self.drifted.append(key.name)
-        return True
-
-    async def quarantined(self, key: PackageKey, message: Quarantined) -> bool:
-        self.broken[key.name] = [part.reason for part in message.parts]
-        return True
-
-
-@dataclass
-class Field:
-    """A drift service over a cluster that is made up."""
-
-    kube: Cluster
-    releases: Releases
-    told: Told
-    service: DriftService
-    stack: AsyncExitStack
-    left: dict[int, AsyncExitStack] = field(default_factory=dict[int, AsyncExitStack])
-
-    def package(self, name: str, *objects: str, fault: Exception | None = None) -> None:
-        """Put a package with an installed release of some ConfigMaps."""
-        status = {"phase": "Running", "release": {"name": name, "namespace": "prod", "revision": 1}}
-        spec = {"package": {"repository": "r", "name": "p", "version": "1.0.0"}}
-        metadata = {"name": name, "namespace": "prod"}
-        refs = {ref: body(ref) for ref in map(config_map, objects)}
-        for obj in refs.values():
-            self.kube.put(obj)
-        ref = ReleaseRef(target=at_home("prod"), name=name)
-        release = Release(ref=ref, revision=1, status=DEPLOYED, chart_version="1.0.0")
-        self.releases.stored[ref.name] = fault or Manifest(release=release, objects=refs)
-        self.kube.put(
-            {"apiVersion": API_VERSION, "kind": "Application", "metadata": metadata, "spec": spec, "status": status}
-        )
-
-    async def serve(self, number: int) -> None:
-        self.left[number] = AsyncExitStack()
-        await self.left[number].enter_async_context(self.service.serving(shard(number)))
-
-    async def give_up(self, number: int) -> None:
-        await self.left.pop(number).aclose()
-
-    def known(self) -> set[str]:
-        """The packages that are looked after."""
-        return {one.name for one in self.service.packages}
-
-    def watched(self) -> set[str]:
-        """The kinds that are watched because releases have objects of them."""
-        return {kind for _, kind in self.service.kinds}
-
-    async def compared(self, *names: str) -> None:
-        """Wait until the releases have been compared as a whole."""
-        await eventually(lambda: set(names) <= set(self.releases.asked))
+from windlass.ports.helm import Manifest
+from windlass.ports.kube import ObjectRef
 
 
 @pytest.fixture
 async def laid(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Field]:
-    monkeypatch.setattr(drift, "SETTLE", 0.02)
-    monkeypatch.setattr(drift, "ARRIVALS", 0.01)
-    kube, releases, told = Cluster(), Releases(), Told()
-    kube.serve(API_VERSION, "Module", namespaced=False)
-    quarantine = Quarantine(told, "worker")
-    border = Border(quarantine, lambda _: None)
-    parts: dict[str, Any] = {"kube": kube, "targets": FakeTargets(kube), "helm": releases, "lifecycles": told}
-    service = DriftService(**parts, border=border, quarantine=quarantine)
-    made = Field(kube, releases, told, service, AsyncExitStack())
-    yield made
-    for number in list(made.left):
-        await made.give_up(number)
+    async with laid_out(monkeypatch) as made:
+        yield made
 
 
 async def test_packages_of_other_shards_are_not_kept(laid: Field) -> None:

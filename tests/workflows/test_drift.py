@@ -155,3 +155,35 @@ async def test_another_policy_is_another_look(life: Life) -> None:
     await eventually(lambda: "upgrade_release 1:s2" in life.world.steps())
     await life.rests()
     assert life.world.steps()[done:] == ["apply_settings s2", "upgrade_release 1:s2"]
+
+
+async def test_how_changes_are_noticed_is_said_and_nothing_is_compared_for_it(life: Life) -> None:
+    await life.changed()
+    await life.rests()
+    done = len(life.world.steps())
+
+    def message() -> str:
+        conditions = life.world.statuses[-1].status.conditions or []
+        return next(one.message for one in conditions if one.type == "InSync")
+
+    assert message() == "changes are watched"
+    for said, shown in (
+        ("Secret: compared every 10 min", "Secret: compared every 10 min"),
+        ("", "changes are watched"),
+    ):
+        told = ReleaseDrifted(revision=life.world.revision, objects=(), compare=False, unwatched=said)
+        await life.lifecycles.release_drifted(life.key, told)
+        await eventually(lambda shown=shown: message() == shown)
+        drift = life.world.statuses[-1].status.drift
+        assert (drift.unwatched if drift else None) == (said or None)
+    assert life.world.steps()[done:] == []
+
+
+async def test_a_difference_keeps_what_is_said_of_objects_not_watched(life: Life) -> None:
+    await life.changed()
+    await life.rests()
+    life.world.drifted.append(found(FIELD))
+    told = ReleaseDrifted(revision=life.world.revision, objects=(CHANGED,), unwatched="Secret: compared every 10 min")
+    await life.lifecycles.release_drifted(life.key, told)
+    status = await in_sync(life, "DriftDetected")
+    assert (status.drift.total, status.drift.unwatched) == (1, "Secret: compared every 10 min")

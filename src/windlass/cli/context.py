@@ -44,6 +44,9 @@ HOOK_FILES = "WINDLASS_HOOK_FILES"
 HOOK_PROCESSES = "WINDLASS_HOOK_PROCESSES"
 HOOK_READABLE = "WINDLASS_HOOK_READABLE"
 HOOK_WRITABLE = "WINDLASS_HOOK_WRITABLE"
+DRIFT_KINDS = "WINDLASS_DRIFT_KINDS"
+DRIFT_MINUTES = "WINDLASS_DRIFT_MINUTES"
+DRIFT_WATCHES = "WINDLASS_DRIFT_WATCHES"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 ACCEPT_PLAIN_PAYLOADS = "WINDLASS_ACCEPT_PLAIN_PAYLOADS"
@@ -273,13 +276,13 @@ class Context:
             )
         return text == "true"
 
-    def number(self, name: str, default: int) -> int:
-        """Return a whole number from 1 that the environment variable ``name`` holds.
+    def number(self, name: str, default: int, *, least: int = 1) -> int:
+        """Return a whole number from ``least`` that the environment variable ``name`` holds.
 
         Raises:
             PermanentError: VALIDATION_FAILED, it holds something else.
         """
-        return _number(self.environ, name, default)
+        return _number(self.environ, name, default, least=least)
 
     @property
     def package_limits(self) -> PackageLimits:

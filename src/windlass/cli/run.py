@@ -74,7 +74,7 @@ def watcher(
 
 
 def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: LogFormat, log_level: str) -> NoReturn:
-    from windlass.cli.context import HOOK_READABLE, HOOK_WRITABLE, Context
+    from windlass.cli.context import DRIFT_KINDS, DRIFT_MINUTES, DRIFT_WATCHES, HOOK_READABLE, HOOK_WRITABLE, Context
 
     context = Context.find(data_dir)
     if role is Role.HOOKS:
@@ -85,6 +85,8 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
     from windlass import logs
     from windlass.adapters.targets.kubeconfig import Allowed
     from windlass.contracts.lifecycle import Limits
+    from windlass.domain.drift.watching import WATCHES, parse_kinds
+    from windlass.domain.drift.watching import Limits as DriftLimits
     from windlass.worker.main import Keys, run
     from windlass.worker.rates import Rates
     from windlass.worker.settings import WORKFLOW_CACHE, Settings
@@ -121,6 +123,11 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
         # The clusters of an embedded stack are on this machine.
         kubeconfigs=Allowed.parse(context.environ.get("WINDLASS_KUBECONFIGS", "local" if context.stack else "")),
         keep_requests=timedelta(hours=context.number("WINDLASS_KEEP_REQUESTS_HOURS", 168)),
+        drift=DriftLimits(
+            watches=context.number(DRIFT_WATCHES, WATCHES, least=0),
+            kinds=parse_kinds(context.environ.get(DRIFT_KINDS, ""), DRIFT_KINDS),
+            resync=60.0 * context.number(DRIFT_MINUTES, 10),
+        ),
     )
     keys = Keys(payloads=context.keyring, digests=context.digest_key)
     code = uvloop.run(run(settings, context.temporal, keys, parts))

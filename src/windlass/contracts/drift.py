@@ -93,6 +93,9 @@ class DriftStatus(KubeModel):
 
     total: int = Field(ge=0)
     digest: str = ""
+    unwatched: str | None = Field(
+        default=None, description="Which objects are not watched but compared from time to time, and why."
+    )
     differences: list[DriftDifference] = Field(
         default_factory=list[DriftDifference],
         max_length=DIFFERENCES_KEPT,

@@ -92,6 +92,7 @@ class DriftState(WireModel):
         differences: the first of what differed when it was last compared; ``total`` counts all, ``digest`` is theirs.
         corrections: fields that were put back of late.
         again_at: when to compare again by itself (seconds since the epoch), 0 for not.
+        unwatched: what is said of objects that are not watched; empty if all are.
     """
 
     policy: Policy = Policy()
@@ -103,6 +104,7 @@ class DriftState(WireModel):
     digest: str = ""
     corrections: tuple[Correction, ...] = ()
     again_at: float = 0.0
+    unwatched: str = ""
 
 
 class FaultyPart(WireModel):
@@ -224,10 +226,16 @@ class ReleaseDrifted(WireModel):
 
     It names objects and nothing of what is in them; at most `drift.comparison.DIFFERENCES_KEPT`. No objects: what
     status tells of is over.
+
+    Attributes:
+        compare: whether the objects are news; otherwise only ``unwatched`` is.
+        unwatched: what the condition `InSync` says of objects that are not watched; empty if all are.
     """
 
     revision: int
     objects: tuple[Difference, ...]
+    compare: bool = True
+    unwatched: Annotated[str, StringConstraints(max_length=1024)] = ""
 
 
 Who = Annotated[str, StringConstraints(min_length=1, max_length=512)]

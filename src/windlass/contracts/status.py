@@ -196,7 +196,7 @@ def _condition(condition: cond.Condition) -> ConditionStatus:
 
 
 def _drift(drift: DriftState) -> DriftStatus | None:
-    if not drift.total:
+    if not drift.total and not drift.unwatched:
         return None
     differences = [
         DriftDifference(
@@ -209,7 +209,9 @@ def _drift(drift: DriftState) -> DriftStatus | None:
         )
         for one in drift.differences
     ]
-    return DriftStatus(total=drift.total, digest=drift.digest, differences=differences)
+    return DriftStatus(
+        total=drift.total, digest=drift.digest, differences=differences, unwatched=drift.unwatched or None
+    )
 
 
 def _failure(state: LifecycleState) -> FailureStatus | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Collection
 from dataclasses import replace
-from itertools import islice
 from typing import Final
 
 import structlog
@@ -14,10 +14,11 @@ from windlass.activities.drift import compare, foreign
 from windlass.contracts.lifecycle import ReleaseDrifted
 from windlass.domain.drift import comparison as drift
 from windlass.domain.drift.comparison import DIFFERENCES_KEPT, Change, Difference
+from windlass.domain.drift.watching import Limits, Why, told
 from windlass.domain.errors import WindlassError
 from windlass.domain.lifecycle.releases import DEPLOYED
 from windlass.observers.drift.owners import Owners, kind_of
-from windlass.observers.drift.package import ELSEWHERE, INTERVAL, RETELL, Looked
+from windlass.observers.drift.package import INTERVAL, RETELL, Looked
 from windlass.observers.drift.watches import MetadataWatches
 from windlass.ports.helm import Helm, Manifest
 from windlass.ports.kube import Kube, ObjectRef
@@ -26,9 +27,6 @@ from windlass.runtime.packages import PackageLifecycles
 
 AT_ONCE: Final = 100
 """Objects compared in one turn. What is left of a larger release waits for another turn behind other packages."""
-
-KINDS_EACH: Final = 64
-"""Kinds that are watched because of one package. A release record that somebody has edited may name thousands."""
 
 SOON: Final = 0.01
 """Seconds until a large release takes its next turn."""
@@ -44,19 +42,40 @@ class Comparing:
         helm: reads stored manifests.
         lifecycles: takes the signals.
         owners: is told which objects a release has.
-        watches: follow the kinds of those objects.
+        watches: follow those objects.
+        limits: say how often what is not watched is compared.
     """
 
     def __init__(
-        self, *, targets: Targets, helm: Helm, lifecycles: PackageLifecycles, owners: Owners, watches: MetadataWatches
+        self,
+        *,
+        targets: Targets,
+        helm: Helm,
+        lifecycles: PackageLifecycles,
+        owners: Owners,
+        watches: MetadataWatches,
+        limits: Limits,
     ) -> None:
         self._targets = targets
         self._helm = helm
         self._lifecycles = lifecycles
         self._owners = owners
         self._watches = watches
+        self._limits = limits
 
-    def own(self, package: Looked, expected: frozenset[ObjectRef]) -> None:
+    def drop(self, package: Looked) -> None:
+        """Forget a package and its objects."""
+        self._watches.unfollow(package.key)
+        self._own(package, frozenset())
+
+    def put_off(self, package: Looked) -> float:
+        """Return the seconds until what is not watched is compared; a time that has passed is moved on."""
+        now = asyncio.get_running_loop().time()
+        if package.resync_at <= now:
+            package.resync_at = now + self._limits.resync * (0.9 + secrets.randbelow(200) / 1000)
+        return package.resync_at - now
+
+    def _own(self, package: Looked, expected: frozenset[ObjectRef]) -> None:
         """Take note of which objects belong to the package's release."""
         left = self._owners.replace(package.key, package.expected, expected)
         package.expected = expected
@@ -68,7 +87,7 @@ class Comparing:
         Objects that could not be compared, or that are left for another turn, are in ``package.dirty`` afterwards.
 
         Returns:
-            Seconds until the package is to be looked at again; 0 if nothing is left to do.
+            Seconds until the package is to be looked at again; 0 if there is no need but for what is not watched.
 
         Raises:
             WindlassError: the manifest cannot be read, or the lifecycle cannot be told.
@@ -82,15 +101,15 @@ class Comparing:
         if manifest.release.revision != package.revision:
             return await self._unknown_revision(package, manifest)
         objects = manifest.objects
-        watched = package.release.target.cluster is None
-        if watched:
-            self.own(package, frozenset(objects))
-            self._watches.follow(islice(dict.fromkeys(map(kind_of, objects)), KINDS_EACH))
+        self._follow(package, frozenset(objects))
+        resync = package.resync_at <= asyncio.get_running_loop().time()
         package.found = {ref: found for ref, found in package.found.items() if ref in objects}
-        wanted = [ref for ref in objects if whole or ref in dirty]
+        wanted = [ref for ref in objects if whole or ref in dirty or (resync and ref in package.unwatched)]
         package.dirty.update(wanted[AT_ONCE:])
         if whole:
             package.whole = False
+        if resync:
+            self.put_off(package)
         async with self._targets.acting(package.release.target) as acting:
             kube = await acting.kube(Role.DRIFT)
             failed = [ref for ref in wanted[:AT_ONCE] if not await self._compared(package, kube, ref, manifest)]
@@ -101,10 +120,23 @@ class Comparing:
         await self._tell(package, [one for found in package.found.values() for one in found])
         if not failed:
             package.failures = 0
-            package.whole = package.whole or not watched
-            return 0.0 if watched else ELSEWHERE
+            return 0.0
         package.dirty.update(failed)
         return package.later()
+
+    def _follow(self, package: Looked, objects: frozenset[ObjectRef]) -> None:
+        """Have objects watched as far as that is possible, and note which are not."""
+        target = package.release.target
+        if target.cluster is not None:
+            package.unwatched = objects
+            kinds = [(kind_of(ref), Why.ELSEWHERE) for ref in objects]
+        else:
+            self._own(package, objects)
+            self._watches.follow(package.key, target.account, objects)
+            groups = self._watches.unwatched(package.key)
+            package.unwatched = frozenset(ref for ref in objects if (kind_of(ref), ref.namespace) in groups)
+            kinds = [(kind, why) for (kind, _), why in groups.items()]
+        package.coverage = told(kinds, target.account, self._limits)
 
     async def _compared(self, package: Looked, kube: Kube, ref: ObjectRef, manifest: Manifest) -> bool:
         """Compare one object; return whether that was possible."""
@@ -136,12 +168,20 @@ class Comparing:
         digest = drift.digest(differences)
         # A field that was put back and is changed again differs in the same way: it is the object that is another.
         marks = sorted(package.found) if package.release.target.cluster is None else ()
-        said = (digest, *(self._watches.mark(ref) for ref in marks))
+        said = (digest, package.coverage, *(self._watches.mark(ref) for ref in marks))
         now = asyncio.get_running_loop().time()
-        if digest == package.known or (said == package.told and now < package.told_at + RETELL):
+        differs = digest != package.known
+        if not (differs or package.coverage != package.shown) or (
+            said == package.told and now < package.told_at + RETELL
+        ):
             return
         objects = dict.fromkeys(replace(one, path="", manager="", change=_named(one)) for one in sorted(differences))
-        message = ReleaseDrifted(revision=package.revision, objects=tuple(objects)[:DIFFERENCES_KEPT])
+        message = ReleaseDrifted(
+            revision=package.revision,
+            objects=tuple(objects)[:DIFFERENCES_KEPT],
+            compare=differs,
+            unwatched=package.coverage,
+        )
         await self._lifecycles.release_drifted(package.key, message)
         package.told, package.told_at = said, now
         _log.info("drift told", package=package.key.package_id, objects=len(objects), differences=len(differences))

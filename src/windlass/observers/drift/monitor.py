@@ -2,8 +2,9 @@
 
 It decides nothing and puts nothing back. What it knows is rebuilt from the packages that this process serves: a watch
 over their objects says which release each has, the release's manifest says which objects, and metadata watches over
-the kinds of those say when to look. A deletion is looked into at once; a change when the object has been quiet for
-`QUIET`, at most every `INTERVAL` for one package. A lifecycle is told only what its status does not say already.
+those say when to look. What cannot be watched is compared from time to time. A deletion is looked into at once; a
+change when the object has been quiet for `QUIET`, at most every `INTERVAL` for one package. A lifecycle is told only
+what its status does not say already.
 
 Nothing is kept of packages that other processes serve. When a shard arrives, the packages are listed again.
 """
@@ -23,6 +24,7 @@ from windlass.adapters.kube.following.reflector import Listed, list_and_watch
 from windlass.contracts.drift import DriftSpec, policy_of
 from windlass.contracts.objects import PackageObject, parse_package
 from windlass.domain.drift.comparison import Mode
+from windlass.domain.drift.watching import KindOf, Limits, Scope
 from windlass.domain.errors import WindlassError
 from windlass.domain.ids import API_VERSION, DEFAULT_INSTALLATION, INSTALLATION_LABEL, Kind, PackageKey, shard_of
 from windlass.domain.lifecycle.conditions import Type
@@ -30,7 +32,7 @@ from windlass.domain.lifecycle.effects import Phase
 from windlass.domain.target import Placement
 from windlass.observers.border import Border
 from windlass.observers.drift.comparing import Comparing
-from windlass.observers.drift.owners import KindOf, Owners
+from windlass.observers.drift.owners import Owners
 from windlass.observers.drift.pacing import paced
 from windlass.observers.drift.package import GONE_INTERVAL, INTERVAL, QUIET, Looked
 from windlass.observers.drift.watches import MetadataWatches
@@ -66,12 +68,14 @@ class DriftService:
     """A shard service: one monitor looks after the releases of all shards that are being served.
 
     Args:
-        kube: a client of its own, which watches packages and metadata of the objects of releases.
-        targets: objects are compared as their package, which needs the right to patch, although nothing is changed.
+        kube: a client of its own, which watches packages.
+        targets: objects are watched as `windlass-reader` and as their package, and compared as their package, which
+            needs the right to patch, although nothing is changed.
         helm: reads stored manifests.
         lifecycles: takes the signals.
         border: keeps a fault in one package from the others.
         quarantine: is told of conditions `Quarantined` that objects show.
+        limits: what is watched.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class DriftService:
         lifecycles: PackageLifecycles,
         border: Border,
         quarantine: Quarantine,
+        limits: Limits,
     ) -> None:
         self._shards: set[Shard] = set()
         self._numbers: dict[tuple[str, int], set[int]] = {}
@@ -95,6 +100,7 @@ class DriftService:
             lifecycles=lifecycles,
             border=border,
             quarantine=quarantine,
+            limits=limits,
         )
         self._monitor: DriftMonitor | None = None
 
@@ -125,6 +131,11 @@ class DriftService:
         """The kinds that are watched because releases have objects of them."""
         return self._monitor.kinds if self._monitor else frozenset()
 
+    @property
+    def watches(self) -> frozenset[Scope]:
+        """What is watched because releases have such objects."""
+        return self._monitor.watches if self._monitor else frozenset()
+
     def _serves(self, key: PackageKey) -> bool:
         return any(
             key.installation == installation and shard_of(key, count) in numbers
@@ -149,6 +160,7 @@ class DriftMonitor:
         lifecycles: as `DriftService`.
         border: as `DriftService`.
         quarantine: as `DriftService`.
+        limits: as `DriftService`.
     """
 
     def __init__(
@@ -161,6 +173,7 @@ class DriftMonitor:
         lifecycles: PackageLifecycles,
         border: Border,
         quarantine: Quarantine,
+        limits: Limits,
     ) -> None:
         self._serves = serves
         self._quarantine = quarantine
@@ -173,9 +186,22 @@ class DriftMonitor:
         self._arrival: asyncio.TimerHandle | None = None
         self._moved = 0.0
         self._turns = asyncio.Semaphore(AT_A_TIME)
-        self._watches = MetadataWatches(kube, border, self._owners, on_gone=self._gone, on_changed=self._changed)
+        self._watches = MetadataWatches(
+            targets,
+            border,
+            self._owners,
+            limits,
+            on_gone=self._gone,
+            on_changed=self._changed,
+            on_moved=self._moved_on,
+        )
         self._comparing = Comparing(
-            targets=targets, helm=helm, lifecycles=lifecycles, owners=self._owners, watches=self._watches
+            targets=targets,
+            helm=helm,
+            lifecycles=lifecycles,
+            owners=self._owners,
+            watches=self._watches,
+            limits=limits,
         )
 
     @property
@@ -186,7 +212,12 @@ class DriftMonitor:
     @property
     def kinds(self) -> frozenset[KindOf]:
         """The kinds that are watched because releases have objects of them."""
-        return self._watches.kinds
+        return frozenset((scope.api_version, scope.kind) for scope in self._watches.scopes)
+
+    @property
+    def watches(self) -> frozenset[Scope]:
+        """What is watched because releases have such objects."""
+        return self._watches.scopes
 
     def arrived(self) -> None:
         """Look after the packages that are served from now on too."""
@@ -276,6 +307,7 @@ class DriftMonitor:
             package = self._packages[key] = Looked(key=key, release=ref)
         package.release = ref
         package.known = status.drift.digest if status.drift else ""
+        package.shown = (status.drift.unwatched or "") if status.drift else ""
         rested, package.resting = package.resting, status.phase in AT_REST
         subject = (obj.metadata.uid, release.revision, policy)
         if package.subject != subject:
@@ -295,7 +327,7 @@ class DriftMonitor:
         package.dropped = True
         if package.timer is not None:
             package.timer.cancel()
-        self._comparing.own(package, frozenset())
+        self._comparing.drop(package)
 
     # -- events --------------------------------------------------------------------------------------------------------
 
@@ -312,6 +344,12 @@ class DriftMonitor:
             package.dirty.add(ref)
             quiet = min(now + QUIET, package.since + INTERVAL)
             self._plan(package, max(quiet, package.compared + INTERVAL) - now)
+
+    def _moved_on(self, key: PackageKey) -> None:
+        """Say soon that other objects of a package are watched than before."""
+        package = self._packages.get(key)
+        if package is not None and (package.timer is None or package.timer.when() > self._now() + SETTLE):
+            self._plan(package, SETTLE)
 
     def _having(self, ref: ObjectRef) -> list[Looked]:
         return [package for key in self._owners.of(ref) if (package := self._packages.get(key)) is not None]
@@ -373,6 +411,8 @@ class DriftMonitor:
             delays.append(SETTLE)  # everything is still to be compared
         if package.timer is not None:
             delays.append(package.timer.when() - self._now())
+        if not delays and package.unwatched:
+            delays.append(self._comparing.put_off(package))
         if delays:
             self._plan(package, min(delays))
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from windlass.domain.drift.watching import KindOf
 from windlass.domain.ids import PackageKey
 from windlass.ports.kube import ObjectRef
-
-type KindOf = tuple[str, str]
-"""API version and kind."""
 
 
 class Owners:

@@ -21,9 +21,6 @@ GONE_INTERVAL: Final = 0.5
 """Seconds between two comparisons of one package because of deletions: the first one is looked into at once, and
 somebody who deletes an object again and again cannot keep the worker busy."""
 
-ELSEWHERE: Final = 600.0
-"""Seconds between two comparisons of a package on another cluster, where nothing is watched."""
-
 RETELL: Final = 600.0
 """Seconds after which a lifecycle is told again what it has been told and its status does not say; also the longest
 pause after failures."""
@@ -39,9 +36,11 @@ class Looked:
         subject: uid, revision and policy; when one of them changes, everything is compared again.
         revision: of its release, as its status says.
         rules: what to ignore.
-        known: digest of the differences that its status shows.
+        known: digest of the differences that its status shows; ``shown`` is what it says of objects not watched.
         resting: whether no run is under way, as far as its status says.
         expected: the objects of the release.
+        unwatched: the objects that are not watched; ``coverage`` says so in words, empty if there are none.
+        resync_at: when those are compared again (seconds of the loop's clock).
         found: where objects differed when they were last compared; objects that do not differ are absent.
         dirty: what is to be compared; ``whole`` is everything, ``urgent`` is now.
         moved: when its revision was last seen to be another one.
@@ -62,8 +61,12 @@ class Looked:
     revision: int = 0
     rules: tuple[Rule, ...] = ()
     known: str = ""
+    shown: str = ""
     resting: bool = False
     expected: frozenset[ObjectRef] = frozenset()
+    unwatched: frozenset[ObjectRef] = frozenset()
+    coverage: str = ""
+    resync_at: float = 0.0
     found: dict[ObjectRef, tuple[Difference, ...]] = field(default_factory=dict[ObjectRef, tuple[Difference, ...]])
     dirty: set[ObjectRef] = field(default_factory=set[ObjectRef])
     whole: bool = True
