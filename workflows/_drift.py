@@ -40,9 +40,12 @@ SHOWN = 3
 """Differences that a condition's message names."""
 
 
-def told(state: LifecycleState, message: ReleaseDrifted) -> LifecycleState:
+def told(state: LifecycleState, message: ReleaseDrifted, now: float) -> LifecycleState:
     """Return ``state`` with what was told of, not looked at yet."""
-    state = _with(state, unwatched=message.unwatched)
+    if message.unwatched != state.drift.unwatched:
+        state = _with(state, unwatched=message.unwatched)
+        reason = "NotWatched" if message.unwatched else "Watched"
+        state = moves.noted(state, reason, message.unwatched or WATCHED, now)
     if not message.compare:
         return state
     before = state.drift.told if state.drift.revision == message.revision else ()

@@ -151,7 +151,8 @@ class PackageLifecycleWorkflow:
         """Somebody else has deleted or changed objects of the release: see to it when nothing else is done."""
         self._signals += 1
         if self._observed:
-            self._state = drift.taken_in(drift.told(self._state, message), workflow.time())
+            now = workflow.time()
+            self._state = drift.taken_in(drift.told(self._state, message, now), now)
 
     @workflow.signal(name=QUARANTINED)
     def quarantined(self, message: Quarantined) -> None:
