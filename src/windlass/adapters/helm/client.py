@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 from weakref import WeakValueDictionary
 
-from windlass.adapters.helm import manifest, presence, staging
+from windlass.adapters.helm import manifest, presence, refusals, staging
 from windlass.adapters.helm.manifest import Entry
 from windlass.adapters.helm.operations import Operations
 from windlass.adapters.helm.pool import ChildPool
@@ -205,6 +205,10 @@ class HelmClient:
             if error.reason is Reason.FORBIDDEN:
                 with contextlib.suppress(WindlassError):
                     await self._undo(cluster, request.ref)
+                upgrade = operation is Operation.UPGRADE
+                raise await refusals.explained(
+                    error, request, self._operations, cluster.kube, cluster.kubeconfig, upgrade=upgrade
+                ) from None
             raise
 
     async def _undo(self, cluster: _Cluster, ref: ReleaseRef) -> None:

@@ -121,8 +121,12 @@ class Operations:
         if reply.error and not reply.absent:
             raise HelmFailedError(reply.error)
 
-    async def render(self, request: ReleaseRequest, kubeconfig: Path, *, upgrade: bool) -> str:
+    async def render(
+        self, request: ReleaseRequest, kubeconfig: Path, *, upgrade: bool, definitions: bool = False
+    ) -> str:
         """Return the manifest without applying it; ``upgrade`` is what templates see as ``.Release.IsUpgrade``.
+
+        With ``definitions`` it begins with what an install takes from the folders ``crds``.
 
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
@@ -134,7 +138,9 @@ class Operations:
         ):
             async with asyncio.timeout(request.timeout + KILL_AFTER):
                 place = Place(ref=request.ref, kubeconfig=kubeconfig)
-                return await self._program.render(place, chart, request.values, upgrade=upgrade)
+                return await self._program.render(
+                    place, chart, request.values, upgrade=upgrade, definitions=definitions
+                )
 
 
 @contextmanager

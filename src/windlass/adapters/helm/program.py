@@ -52,9 +52,12 @@ class HelmProgram:
         """Uninstall with the release's Helm hooks; fine if there is no release."""
         await self._run(["uninstall", place.ref.name, "--ignore-not-found", f"--timeout={seconds:.0f}s"], place)
 
-    async def render(self, place: Place, chart: Path, values: Values, *, upgrade: bool) -> str:
+    async def render(
+        self, place: Place, chart: Path, values: Values, *, upgrade: bool, definitions: bool = False
+    ) -> str:
         """Return the rendered manifest; templates may look objects up in the cluster, nothing is changed."""
         options = ["--dry-run=server", *(["--is-upgrade"] if upgrade else [])]
+        options += ["--include-crds"] if definitions else []
         return await self._run(["template", place.ref.name, str(chart), *options], place, values)
 
     async def _run(self, arguments: list[str], place: Place, values: Values | None = None) -> str:

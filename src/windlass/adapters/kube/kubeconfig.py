@@ -32,6 +32,7 @@ class ApiAccess:
 
     ``ca_pem``, ``certificate_pem`` and ``key_pem`` are PEM texts. ``token_file`` is read again as it rotates.
     ``plugin`` is a kubeconfig of one user with an ``exec`` or ``auth-provider`` entry.
+    ``impersonate`` is the user that requests are made as, who must be allowed to the authenticated one.
     Fields that hold secrets are left out of ``repr``.
     """
 
@@ -47,6 +48,7 @@ class ApiAccess:
     proxy: str = ""
     insecure: bool = False
     namespace: str = "default"
+    impersonate: str = ""
     plugin: Mapping[str, Any] | None = field(default=None, repr=False)
 
 

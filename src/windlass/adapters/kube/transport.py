@@ -91,6 +91,9 @@ class Transport:
     async def open(self) -> None:
         """Open the session; nothing is sent yet."""
         self._tls = await asyncio.to_thread(_tls, self.access, self.access.certificate_pem, self.access.key_pem)
+        headers = {"User-Agent": self._user_agent, "Accept": "application/json"}
+        if self.access.impersonate:
+            headers["Impersonate-User"] = self.access.impersonate
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
@@ -98,7 +101,7 @@ class Transport:
                 socket_factory=_keepalive_socket,
                 resolver=self._resolver,
             ),
-            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+            headers=headers,
             proxy=self.access.proxy or None,
         )
 

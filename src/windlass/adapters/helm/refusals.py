@@ -1,0 +1,56 @@
+"""Everything that a release's account may not do, told at once when the API server has refused the first of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from windlass.adapters.helm import manifest
+from windlass.adapters.helm.operations import Operations
+from windlass.adapters.kube.permissions import review
+from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
+from windlass.domain.permissions import remedy, told
+from windlass.ports.helm import ReleaseRequest
+from windlass.ports.kube import Kube
+
+
+async def explained(
+    error: PermanentError,
+    request: ReleaseRequest,
+    operations: Operations,
+    kube: Kube,
+    kubeconfig: Path,
+    *,
+    upgrade: bool,
+) -> PermanentError:
+    """Return an error that names every object of the chart that the target's identity may not install.
+
+    The chart is rendered for it, Helm hooks and definitions in ``crds/`` included, which costs some tenths of a second:
+    so this is done after a refusal only. If nothing more is found out, or the refusal was about something else (a
+    policy, a quota, ``lookup``), ``error`` stays.
+
+    Args:
+        error: FORBIDDEN.
+        request: what was to be applied.
+        operations: renders it.
+        kube: acts as the target's identity.
+        kubeconfig: for Helm.
+        upgrade: whether there is a release already.
+    """
+    try:
+        text = await operations.render(request, kubeconfig, upgrade=upgrade, definitions=not upgrade)
+        entries = await asyncio.to_thread(manifest.parse, text)
+        refs = await manifest.locate(entries, request.ref.namespace, kube)
+        found = (await review(kube, refs)).forbidden
+    except WindlassError:
+        return error
+    if not found:
+        return error
+    target = request.ref.target
+    verb = "upgrade" if upgrade else "install"
+    return PermanentError(
+        Reason.FORBIDDEN,
+        f"Helm {verb} of {request.ref} failed: {told(found, target.whom)}",
+        hint=remedy(found, target),
+        actor=Actor.ADMIN,
+    )
