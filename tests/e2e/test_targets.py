@@ -83,21 +83,21 @@ async def test_the_state_of_a_package_is_kept_in_the_namespace_of_windlass(insta
 
 
 @pytest.mark.parametrize(
-    ("package", "verb", "what"),
+    ("package", "what"),
     [
-        ("grabby", "get", "clusterroles.rbac.authorization.k8s.io/{namespace}-{name}"),
-        ("stray", "get", "configmaps/{namespace}-{name} in namespace default"),
+        ("grabby", "ClusterRole/{} (get, create, patch, delete clusterroles.rbac.authorization.k8s.io)"),
+        ("stray", "ConfigMap/{} in namespace default (get, create, patch, delete configmaps)"),
     ],
 )
 async def test_what_the_account_may_not_do_is_refused_and_nothing_is_left_behind(
-    installation: Installation, package: str, verb: str, what: str
+    installation: Installation, package: str, what: str
 ) -> None:
     await installation.application(package, package, "1.0.0")
     told = await failed(installation, package)
     assert told["reason"] == "Forbidden"
     account = f"service account {APPLICATION_ACCOUNT} in {installation.namespace}"
-    what = what.format(namespace=installation.namespace, name=package)
-    assert f"{account} may not {verb} {what}" in told["message"]
+    what = what.format(f"{installation.namespace}-{package}")
+    assert f"{account} may not install 1 object: {what}" in told["message"]
     assert "spec.target.serviceAccountName" in told["hint"]
     name = f"{installation.namespace}-{package}"
     assert await installation.kube.get(ObjectRef(api_version=RBAC, kind="ClusterRole", name=name)) is None

@@ -121,26 +121,42 @@ class Operations:
         if reply.error and not reply.absent:
             raise HelmFailedError(reply.error)
 
-    async def render(
-        self, request: ReleaseRequest, kubeconfig: Path, *, upgrade: bool, definitions: bool = False
-    ) -> str:
+    async def render(self, request: ReleaseRequest, kubeconfig: Path, *, upgrade: bool) -> str:
         """Return the manifest without applying it; ``upgrade`` is what templates see as ``.Release.IsUpgrade``.
-
-        With ``definitions`` it begins with what an install takes from the folders ``crds``.
 
         Raises:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
+        with self._rendering(request) as chart:
+            async with asyncio.timeout(request.timeout + KILL_AFTER):
+                place = Place(ref=request.ref, kubeconfig=kubeconfig)
+                return await self._program.render(place, chart, request.values, upgrade=upgrade)
+
+    async def outline(self, request: ReleaseRequest, kubeconfig: Path) -> str:
+        """Return a manifest for a look at which objects there are, definitions in ``crds/`` among them.
+
+        It is rendered as for an upgrade, and without the cluster if the cluster keeps it from being rendered, so it may
+        differ in details from what is applied.
+
+        Raises:
+            TransientError, PermanentError: see `windlass.adapters.helm.failures`.
+        """
+        place = Place(ref=request.ref, kubeconfig=kubeconfig)
+        with self._rendering(request) as chart:
+            async with asyncio.timeout(request.timeout + KILL_AFTER):
+                try:
+                    return await self._program.outline(place, chart, request.values, offline=False)
+                except HelmFailedError:
+                    return await self._program.outline(place, chart, request.values, offline=True)
+
+    @contextmanager
+    def _rendering(self, request: ReleaseRequest) -> Generator[Path]:
         metadata = annotated(request.chart, "", name=request.ref.name)
         with (
             staged(request.chart, metadata, new_folder(self._scratch)) as chart,
             _typed_failures(f"rendering of {request.ref}", request.ref, request.secrets, request.timeout),
         ):
-            async with asyncio.timeout(request.timeout + KILL_AFTER):
-                place = Place(ref=request.ref, kubeconfig=kubeconfig)
-                return await self._program.render(
-                    place, chart, request.values, upgrade=upgrade, definitions=definitions
-                )
+            yield chart
 
 
 @contextmanager

@@ -52,12 +52,18 @@ class HelmProgram:
         """Uninstall with the release's Helm hooks; fine if there is no release."""
         await self._run(["uninstall", place.ref.name, "--ignore-not-found", f"--timeout={seconds:.0f}s"], place)
 
-    async def render(
-        self, place: Place, chart: Path, values: Values, *, upgrade: bool, definitions: bool = False
-    ) -> str:
+    async def render(self, place: Place, chart: Path, values: Values, *, upgrade: bool) -> str:
         """Return the rendered manifest; templates may look objects up in the cluster, nothing is changed."""
         options = ["--dry-run=server", *(["--is-upgrade"] if upgrade else [])]
-        options += ["--include-crds"] if definitions else []
+        return await self._run(["template", place.ref.name, str(chart), *options], place, values)
+
+    async def outline(self, place: Place, chart: Path, values: Values, *, offline: bool) -> str:
+        """Return the rendered manifest, definitions in ``crds/`` included, without a look at any of its objects.
+
+        Helm looks whether the objects of an install exist, which an account may not be allowed to; it leaves that out
+        for an upgrade. ``offline`` asks the cluster for nothing: `lookup` finds nothing then.
+        """
+        options = ["--include-crds", "--is-upgrade", *([] if offline else ["--dry-run=server"])]
         return await self._run(["template", place.ref.name, str(chart), *options], place, values)
 
     async def _run(self, arguments: list[str], place: Place, values: Values | None = None) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Final
+
+import structlog
 
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.operations import Operations
@@ -12,6 +15,10 @@ from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
 from windlass.domain.permissions import remedy, told
 from windlass.ports.helm import ReleaseRequest
 from windlass.ports.kube import Kube
+
+_log = structlog.stdlib.get_logger(__name__)
+
+_THEN: Final = "Then run `windlass retry`, or wait: it is tried again every ten minutes"
 
 
 async def explained(
@@ -38,11 +45,12 @@ async def explained(
         upgrade: whether there is a release already.
     """
     try:
-        text = await operations.render(request, kubeconfig, upgrade=upgrade, definitions=not upgrade)
+        text = await operations.outline(request, kubeconfig)
         entries = await asyncio.to_thread(manifest.parse, text)
         refs = await manifest.locate(entries, request.ref.namespace, kube)
         found = (await review(kube, refs)).forbidden
-    except WindlassError:
+    except WindlassError as unknown:
+        _log.warning("what is forbidden is not known", release=str(request.ref), error=str(unknown))
         return error
     if not found:
         return error
@@ -51,6 +59,6 @@ async def explained(
     return PermanentError(
         Reason.FORBIDDEN,
         f"Helm {verb} of {request.ref} failed: {told(found, target.whom)}",
-        hint=remedy(found, target),
+        hint=f"{remedy(found, target)}. {_THEN}",
         actor=Actor.ADMIN,
     )
