@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import yaml
 
 from support import rights
 from support.command import windlass
 from support.installation import CONFIG_MAP, Installation, condition, write_package
 from support.running import packages, running
 from windlass.devstack.stack import Stack
+from windlass.domain.ids import API_VERSION
 from windlass.domain.target import APPLICATION_ACCOUNT
 from windlass.ports.kube import Object, ObjectRef
 
@@ -108,6 +111,7 @@ async def test_all_that_is_forbidden_is_told_and_a_binding_later_is_enough(insta
     )
     await installation.kube.create(binding)
     try:
+        await rights.policies_settled(installation.kube)
         ran = await windlass(installation, "retry", "greedy", "-n", installation.namespace, "--reason", "allowed now")
         assert ran.code == 0, ran.err
         await installation.ready("greedy", within=90)
@@ -120,3 +124,70 @@ async def test_all_that_is_forbidden_is_told_and_a_binding_later_is_enough(insta
             ObjectRef(api_version=rights.RBAC, kind="ClusterRoleBinding", name=installation.namespace)
         )
         await installation.kube.delete(objects(installation)[-1])
+
+
+def tenant(installation: Installation, file: Path, token: str) -> Path:
+    """Write a kubeconfig for a service account's token."""
+    known = yaml.safe_load(installation.stack.kubeconfig.read_text())
+    known["users"][0]["user"] = {"token": token}
+    file.write_text(yaml.safe_dump(known))
+    return file
+
+
+async def as_tenant(installation: Installation, file: Path) -> Path:
+    """Return the kubeconfig of somebody with the role `edit` in the installation's namespace."""
+    namespace = installation.namespace
+    await installation.apply(rights.plain("ServiceAccount", namespace, "editor"))
+    await installation.apply(rights.binding(namespace, "edit", "editor", name="editor"))
+    return tenant(installation, file, await rights.token(installation.kube, namespace, "editor"))
+
+
+async def test_lint_asks_the_cluster_what_an_application_may_not_install(
+    installation: Installation, tmp_path: Path
+) -> None:
+    await installation.application("modest", "modest", "1.0.0")
+    await installation.ready("modest")  # the account of the namespace is made for the first Application
+    folder = packages(installation)
+    kubeconfig = str(await as_tenant(installation, tmp_path / "kubeconfig"))
+    command = ("package", "lint", "--permissions", installation.namespace)
+
+    ran = await windlass(installation, *command, str(folder / "greedy" / "1.0.0"), KUBECONFIG=kubeconfig)
+    assert (ran.code, ran.err) == (1, "1 problem\n")
+    names_all(installation, ran.out)
+    assert "spec.target.serviceAccountName" in ran.out
+    ran = await windlass(installation, *command, str(folder / "modest" / "1.0.0"), KUBECONFIG=kubeconfig)
+    assert (ran.code, ran.out, ran.err) == (0, f"{folder / 'modest' / '1.0.0'}: ok\n", "")
+
+
+async def test_lint_says_when_nobody_may_ask(installation: Installation, tmp_path: Path) -> None:
+    await installation.apply(rights.plain("ServiceAccount", installation.namespace, "nobody"))
+    token = await rights.token(installation.kube, installation.namespace, "nobody")
+    kubeconfig = str(tenant(installation, tmp_path / "kubeconfig", token))
+    folder = str(packages(installation) / "greedy" / "1.0.0")
+    ran = await windlass(
+        installation, "package", "lint", "--permissions", installation.namespace, folder, KUBECONFIG=kubeconfig
+    )
+    assert ran.code == 0
+    assert "permissions not checked: " in ran.err
+    assert "impersonate" in ran.err
+
+
+async def test_apply_names_what_will_be_refused_before_it_applies(installation: Installation) -> None:
+    def manifest(name: str, package: str) -> str:
+        return yaml.safe_dump(
+            {
+                "apiVersion": API_VERSION,
+                "kind": "Application",
+                "metadata": {"name": name, "namespace": installation.namespace},
+                "spec": {"package": {"repository": f"repo-{installation.name}", "name": package, "version": "1.0.0"}},
+            }
+        )
+
+    ran = await windlass(installation, "apply", "-f", "-", stdin=manifest("greedy", "greedy"))
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith("application/greedy: service account windlass-application in")
+    names_all(installation, ran.err)
+    ran = await windlass(installation, "apply", "-f", "-", stdin=manifest("plain", "modest"))
+    assert (ran.code, ran.err) == (0, "")
+    await installation.delete("greedy")
+    await installation.gone("greedy")

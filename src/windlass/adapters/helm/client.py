@@ -141,6 +141,11 @@ class HelmClient:
         async with self._cluster(request.ref) as cluster:
             return await self._operations.render(request, cluster.kubeconfig, upgrade=upgrade)
 
+    async def outline(self, request: ReleaseRequest) -> str:
+        """Return a manifest for a look at which objects there are; see `Operations.outline`."""
+        async with self._targets.acting(request.ref.target) as acting:
+            return await self._operations.outline(request, acting.kubeconfig.absolute())
+
     @asynccontextmanager
     async def _cluster(self, ref: ReleaseRef) -> AsyncGenerator[_Cluster]:
         async with self._targets.acting(ref.target) as acting:

@@ -44,7 +44,9 @@ async def items_of(refs: Iterable[ObjectRef], kube: Kube) -> tuple[Item, ...]:
     return tuple(items)
 
 
-async def review(kube: Kube, refs: Iterable[ObjectRef], *, unbound: Account | None = None) -> Review:
+async def review(
+    kube: Kube, refs: Iterable[ObjectRef], *, unbound: Account | None = None, roles: Kube | None = None
+) -> Review:
     """Ask what the client's user may do to objects.
 
     Args:
@@ -52,6 +54,7 @@ async def review(kube: Kube, refs: Iterable[ObjectRef], *, unbound: Account | No
         refs: the objects.
         unbound: the default account of an Application's namespace if Windlass may not have bound it yet. Then the role
             counts that it is going to be bound to; if that cannot be read, what is refused there is unknown.
+        roles: reads that role; ``kube`` if there is none.
 
     Raises:
         PermanentError: FORBIDDEN, the user may not ask.
@@ -64,7 +67,7 @@ async def review(kube: Kube, refs: Iterable[ObjectRef], *, unbound: Account | No
     home = unbound.namespace if unbound else ""
     blind = False
     if home and home in rules and not permits(rules[home], _create_anything(home)):
-        coming = await _role(kube)
+        coming = await _role(roles or kube)
         rules[home] = [*rules[home], *(coming or ())]
         blind = coming is None
     answers = await _answers(kube, questions(items, rules))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,8 +16,15 @@ _PLACES_MAX: Final = 5
 """Places named beside the first refusal."""
 
 
-async def apply_all(place: Cluster, manifests: Sequence[Manifest]) -> AsyncGenerator[dict[str, Any]]:
+type Checked = Callable[[Sequence[dict[str, Any]]], Awaitable[None]]
+
+
+async def apply_all(
+    place: Cluster, manifests: Sequence[Manifest], checked: Checked | None = None
+) -> AsyncGenerator[dict[str, Any]]:
     """Check all manifests by a dry run of the API server, then apply them in order; yield each object as stored.
+
+    ``checked`` gets the objects as the API server would store them, before any is stored.
 
     An object in a namespace, or of a kind, that the manifests themselves bring cannot be checked before those exist.
 
@@ -28,9 +35,10 @@ async def apply_all(place: Cluster, manifests: Sequence[Manifest]) -> AsyncGener
     ready = [replace(one, object=await _completed(place, one.object)) for one in manifests]
     namespaces, kinds = brought(ready)
     refused: list[tuple[Manifest, WindlassError]] = []
+    accepted: list[dict[str, Any]] = []
     for one in ready:
         try:
-            await place.kube.apply(one.object, field_manager=FIELD_MANAGER, dry_run=True)
+            accepted.append(await place.kube.apply(one.object, field_manager=FIELD_MANAGER, dry_run=True))
         except WindlassError as error:
             group = one.object["apiVersion"].rpartition("/")[0]
             awaited = one.object["metadata"].get("namespace") in namespaces or (group, one.object["kind"]) in kinds
@@ -42,6 +50,8 @@ async def apply_all(place: Cluster, manifests: Sequence[Manifest]) -> AsyncGener
         more = ", ".join(one.place for one, _ in others[:_PLACES_MAX])
         also = f"; refused too: {more}" + (" and more" if len(others) > _PLACES_MAX else "") if others else ""
         raise _refusal(first, error, f"{also}; nothing was applied") from error
+    if checked is not None:
+        await checked(accepted)
     for number, one in enumerate(ready):
         try:
             stored = await place.kube.apply(one.object, field_manager=FIELD_MANAGER)

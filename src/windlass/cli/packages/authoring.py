@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windlass.cli.options import DataDir
 from windlass.cli.packages import sources
 
 if TYPE_CHECKING:
@@ -23,11 +24,23 @@ app.command()(sources.push)
 @app.command()
 def lint(
     paths: Annotated[list[Path], typer.Argument(help="Package folders or archives (.tgz).", show_default=False)],
+    permissions: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMESPACE",
+            help="Also ask the cluster what the package's account may not install; Applications: in this namespace.",
+        ),
+    ] = "",
+    data_dir: DataDir = None,
 ) -> None:
-    """Say everything that is wrong with packages, as FILE:LINE: problem. Hooks are called with --config."""
+    """Say everything that is wrong with packages, as FILE:LINE: problem. Hooks are called with --config.
+
+    With --permissions the chart is rendered with default settings and the API server is asked as the account that the
+    package would act as, which takes the right to impersonate it (`edit` has it in its namespace).
+    """
     problems = 0
     for path in paths:
-        found = _problems(path)
+        found = _problems(path, permissions, data_dir)
         problems += len(found)
         for problem in found:
             line = f":{problem.line}" if problem.line else ""
@@ -67,7 +80,7 @@ def pack(
         typer.echo(f"{packed.path}  {packed.digest}  {packed.size} bytes")
 
 
-def _problems(path: Path) -> list[Problem]:
+def _problems(path: Path, namespace: str, data_dir: Path | None) -> list[Problem]:
     import tempfile
 
     from windlass.adapters.packages.format.lint import Problem
@@ -77,9 +90,10 @@ def _problems(path: Path) -> list[Problem]:
 
     try:
         if path.is_dir():
-            return _problems_in(path)
+            return _problems_in(path) or _forbidden(path, namespace, data_dir)
         with tempfile.TemporaryDirectory(prefix="windlass-lint-") as folder:
-            return _problems_in(unpack(path, Path(folder), Context.find().package_limits))
+            root = unpack(path, Path(folder), Context.find().package_limits)
+            return _problems_in(root) or _forbidden(root, namespace, data_dir)
     except PermanentError as error:
         return [Problem(file="", message=error.message, hint=error.hint)]
     except OSError as error:
@@ -91,6 +105,35 @@ def _problems_in(root: Path) -> list[Problem]:
 
     found = linting.lint(root)
     return found or _hook_problems(root)
+
+
+def _forbidden(root: Path, namespace: str, data_dir: Path | None) -> list[Problem]:
+    """Return what the package's account may not install; what could not be found out goes to standard error."""
+    if not namespace:
+        return []
+    import asyncio
+
+    from windlass.adapters.packages.format.files import CHART
+    from windlass.adapters.packages.format.lint import Problem
+    from windlass.cli.cluster import cluster
+    from windlass.cli.packages.permissions import Told, folder_permissions
+    from windlass.domain.errors import WindlassError
+
+    async def ask() -> Told | None:
+        async with cluster(namespace, data_dir) as place:
+            return await folder_permissions(place, root, namespace)
+
+    try:
+        answer = asyncio.run(ask())
+    except WindlassError as error:
+        typer.echo(f"{root.name}: permissions not checked: {error}", err=True)
+        return []
+    if answer is None:
+        typer.echo(f"{root.name}: permissions not checked: it has no chart, or needs settings", err=True)
+        return []
+    if answer.unknown:
+        typer.echo(f"{root.name}: permissions on {answer.unknown} objects are not known", err=True)
+    return [Problem(file=CHART, message=answer.message, hint=answer.hint)] if answer.message else []
 
 
 def _hook_problems(root: Path) -> list[Problem]:

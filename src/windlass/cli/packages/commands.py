@@ -6,7 +6,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,8 @@ from windlass.cli.output import Document, Output, console, emit
 from windlass.domain.errors import Reason, TransientError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from windlass.domain.ids import PackageKey
 
 
@@ -25,29 +27,50 @@ def apply(
     timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = 300.0,
     data_dir: DataDir = None,
 ) -> None:
-    """Create or change objects from manifests (server-side apply); all of them are checked before any is applied."""
+    """Create or change objects from manifests (server-side apply); all of them are checked before any is applied.
+
+    Packages whose account may not install all of their objects are named on standard error, as far as that can be told
+    here; they are applied all the same, since rights may come later.
+    """
     from windlass.cli.cluster import cluster
     from windlass.cli.manifests import read_manifests
     from windlass.cli.packages.applying import apply_all
     from windlass.cli.packages.waits import until_all_ready
+    from windlass.cli.target import address
     from windlass.contracts.objects import parse_package
-    from windlass.domain.ids import API_VERSION, Kind
+    from windlass.domain.ids import Kind
 
     manifests = [manifest for name in file for manifest in read_manifests(name)]
 
     async def run() -> None:
         async with cluster(namespace, data_dir) as place:
             keys: list[PackageKey] = []
-            async for stored in apply_all(place, manifests):
+
+            async def warn(accepted: Sequence[dict[str, Any]]) -> None:
+                packages = [parse_package(Kind(one["kind"]), one) for one in accepted if _is_package(one)]
+                if not packages:
+                    return
+                from windlass.cli.packages.permissions import foreseen
+
+                for package, found in await foreseen(place, packages):
+                    typer.echo(f"{address(package)}: {found.message}\n  {found.hint}", err=True)
+
+            async for stored in apply_all(place, manifests, warn):
                 metadata = stored["metadata"]
                 where = f" in {metadata['namespace']}" if metadata.get("namespace") else ""
                 typer.echo(f"{stored['kind']} {metadata['name']}{where} applied")
-                if stored["apiVersion"] == API_VERSION and stored["kind"] in set(Kind):
+                if _is_package(stored):
                     keys.append(parse_package(Kind(stored["kind"]), stored).key(place.context.installation))
             if wait:
                 await until_all_ready(place, keys, timeout)
 
     asyncio.run(run())
+
+
+def _is_package(obj: dict[str, Any]) -> bool:
+    from windlass.domain.ids import API_VERSION, Kind
+
+    return obj["apiVersion"] == API_VERSION and obj["kind"] in set(Kind)
 
 
 def get(
