@@ -30,9 +30,10 @@ READER: Final = Account(namespace=MODULES_NAMESPACE, name="windlass-reader")
 RESYNC: Final = 600.0
 """Seconds between two comparisons of what is not watched."""
 
-WATCHES: Final = 256
-"""Watches of one process as accounts of packages. Each holds a connection: about 0.1 MB in the worker, and some
-goroutines with their buffers in the API server. A chart with a Secret needs one in its namespace."""
+WATCHES: Final = 128
+"""Watches of one process as accounts of packages. Each holds a connection with TLS: 0.3 MB in the worker, 0.05 MB in the
+API server (256 idle watches, PSS), so these are 38 MB of the 1 GiB that ``deploy/`` grants a worker. A chart with a
+Secret needs one in its namespace."""
 
 SHARE: Final = 8
 """One account gets at most the eighth part, so that the packages of one tenant do not use up the watches of others."""
