@@ -139,7 +139,13 @@ class HelmClient:
             TransientError, PermanentError: as `upgrade`.
         """
         async with self._cluster(request.ref) as cluster:
-            return await self._operations.render(request, cluster.kubeconfig, upgrade=upgrade)
+            try:
+                return await self._operations.render(request, cluster.kubeconfig, upgrade=upgrade)
+            except PermanentError as error:
+                # Helm looks whether the objects of an install exist, which the account may not be allowed to.
+                if error.reason is not Reason.FORBIDDEN:
+                    raise
+                raise await self._explained(cluster, request, error, f"rendering of {request.ref}") from None
 
     async def outline(self, request: ReleaseRequest) -> str:
         """Return a manifest for a look at which objects there are; see `Operations.outline`."""
@@ -210,11 +216,15 @@ class HelmClient:
             if error.reason is Reason.FORBIDDEN:
                 with contextlib.suppress(WindlassError):
                     await self._undo(cluster, request.ref)
-                upgrade = operation is Operation.UPGRADE
-                raise await refusals.explained(
-                    error, request, self._operations, cluster.kube, cluster.kubeconfig, upgrade=upgrade
-                ) from None
+                verb = "upgrade" if operation is Operation.UPGRADE else "install"
+                raise await self._explained(cluster, request, error, f"Helm {verb} of {request.ref}") from None
             raise
+
+    async def _explained(
+        self, cluster: _Cluster, request: ReleaseRequest, error: PermanentError, what: str
+    ) -> PermanentError:
+        """Return the refusal with all that is forbidden, not the first object only."""
+        return await refusals.explained(error, request, self._operations, cluster.kube, cluster.kubeconfig, what=what)
 
     async def _undo(self, cluster: _Cluster, ref: ReleaseRef) -> None:
         """Delete what a refused attempt has created, and its record if there never was a working release.

@@ -28,7 +28,7 @@ async def explained(
     kube: Kube,
     kubeconfig: Path,
     *,
-    upgrade: bool,
+    what: str,
 ) -> PermanentError:
     """Return an error that names every object of the chart that the target's identity may not install.
 
@@ -42,7 +42,7 @@ async def explained(
         operations: renders it.
         kube: acts as the target's identity.
         kubeconfig: for Helm.
-        upgrade: whether there is a release already.
+        what: was refused, as the sentence's subject.
     """
     try:
         text = await operations.outline(request, kubeconfig)
@@ -55,10 +55,9 @@ async def explained(
     if not found:
         return error
     target = request.ref.target
-    verb = "upgrade" if upgrade else "install"
     return PermanentError(
         Reason.FORBIDDEN,
-        f"Helm {verb} of {request.ref} failed: {told(found, target.whom)}",
+        f"{what} failed: {told(found, target.whom)}",
         hint=f"{remedy(found, target)}. {_THEN}",
         actor=Actor.ADMIN,
     )

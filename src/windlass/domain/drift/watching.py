@@ -31,8 +31,8 @@ RESYNC: Final = 600.0
 """Seconds between two comparisons of what is not watched."""
 
 WATCHES: Final = 128
-"""Watches of one process as accounts of packages. Each holds a connection with TLS: 0.3 MB in the worker, 0.05 MB in the
-API server (256 idle watches, PSS), so these are 38 MB of the 1 GiB that ``deploy/`` grants a worker. A chart with a
+"""Watches of one process as accounts of packages. Each holds a connection with TLS: 0.3 MB in the worker, 0.05 MB in
+the API server (256 idle watches, PSS), so these are 38 MB of the 1 GiB that ``deploy/`` grants a worker. A chart with a
 Secret needs one in its namespace."""
 
 SHARE: Final = 8
