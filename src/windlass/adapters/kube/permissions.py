@@ -90,8 +90,11 @@ async def impersonating(kube: KubeClient, account: Account) -> AsyncGenerator[Ku
 
 async def _rules(kube: Kube, namespace: str) -> list[Rule]:
     body = {"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectRulesReview", "spec": {"namespace": namespace}}
-    status = (await kube.create(body)).get("status") or {}
-    return _read(status.get("resourceRules"))
+    return _read(_status(await kube.create(body)).get("resourceRules"))
+
+
+def _status(answer: Object) -> Object:
+    return cast("Object", answer.get("status") or {})
 
 
 async def _role(kube: Kube) -> list[Rule] | None:
@@ -142,7 +145,7 @@ async def _may(kube: Kube, access: Access) -> bool:
     }
     spec = {"resourceAttributes": attributes}
     answer = await kube.create({"apiVersion": _AUTHORIZATION, "kind": "SelfSubjectAccessReview", "spec": spec})
-    return bool((answer.get("status") or {}).get("allowed"))
+    return bool(_status(answer).get("allowed"))
 
 
 def _create_anything(namespace: str) -> Access:
