@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from support import rights
@@ -34,6 +35,12 @@ async def limited(installation: Installation, *verbs: str) -> None:
     await installation.apply(binding)
 
 
+def refused_kinds(installation: Installation) -> set[str]:
+    """Return the kinds of which the worker says that a watch was refused."""
+    lines = [json.loads(line) for line in installation.log.read_text().splitlines() if '"watch refused"' in line]
+    return {line["kind"] for line in lines}
+
+
 async def said(installation: Installation, name: str, text: str) -> Object:
     """Wait until the condition InSync is True and says this."""
 
@@ -57,6 +64,7 @@ async def test_what_may_not_be_watched_is_told_until_it_may(installation: Instal
     message = condition(obj, "InSync")["message"]
     assert f"service account limited in {installation.namespace} may not watch them" in message
     assert "Secret" not in message
+    assert refused_kinds(installation) == {"Lease"}, "the reader watches ConfigMaps, the account Secrets"
     assert obj["status"]["drift"] == {"total": 0, "digest": "", "differences": [], "unwatched": message}
 
     await limited(installation, "get", "create", "patch", "delete", "list", "watch")

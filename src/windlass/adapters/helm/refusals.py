@@ -10,9 +10,8 @@ import structlog
 
 from windlass.adapters.helm import manifest
 from windlass.adapters.helm.operations import Operations
-from windlass.adapters.kube.permissions import review
-from windlass.domain.errors import Actor, PermanentError, Reason, WindlassError
-from windlass.domain.permissions import remedy, told
+from windlass.adapters.kube.permissions import refusal
+from windlass.domain.errors import PermanentError, WindlassError
 from windlass.ports.helm import ReleaseRequest
 from windlass.ports.kube import Kube
 
@@ -48,16 +47,10 @@ async def explained(
         text = await operations.outline(request, kubeconfig)
         entries = await asyncio.to_thread(manifest.parse, text)
         refs = await manifest.locate(entries, request.ref.namespace, kube)
-        found = (await review(kube, refs)).forbidden
+        found = await refusal(kube, refs, request.ref.target, what)
     except WindlassError as unknown:
         _log.warning("what is forbidden is not known", release=str(request.ref), error=str(unknown))
         return error
-    if not found:
+    if found is None:
         return error
-    target = request.ref.target
-    return PermanentError(
-        Reason.FORBIDDEN,
-        f"{what} failed: {told(found, target.whom)}",
-        hint=f"{remedy(found, target)}. {_THEN}",
-        actor=Actor.ADMIN,
-    )
+    return PermanentError(found.reason, found.message, hint=f"{found.hint}. {_THEN}", actor=found.actor)

@@ -15,9 +15,20 @@ from typing import Any, Final, cast
 
 from windlass import __version__
 from windlass.adapters.kube.client import KubeClient
-from windlass.domain.errors import PermanentError, Reason
-from windlass.domain.permissions import Access, Item, Review, Rule, accesses, permits, questions, reviewed
-from windlass.domain.target import APPLICATION_ACCOUNT, Account
+from windlass.domain.errors import Actor, PermanentError, Reason
+from windlass.domain.permissions import (
+    Access,
+    Item,
+    Review,
+    Rule,
+    accesses,
+    permits,
+    questions,
+    remedy,
+    reviewed,
+    told,
+)
+from windlass.domain.target import APPLICATION_ACCOUNT, Account, Target
 from windlass.ports.kube import Kube, Object, ObjectRef
 
 NAMESPACES: Final = 8
@@ -77,6 +88,25 @@ async def review(
     if blind:
         answers = {one: None if one.namespace == home and not may else may for one, may in answers.items()}
     return reviewed(items, answers, rules)
+
+
+async def refusal(kube: Kube, refs: Iterable[ObjectRef], target: Target, what: str) -> PermanentError | None:
+    """Return the error that names every object which the target's identity may not install; None if there is none.
+
+    Args:
+        kube: acts as that identity.
+        refs: the objects.
+        target: of the package.
+        what: is refused, as the sentence's subject.
+
+    Raises:
+        PermanentError, TransientError: as `review`.
+    """
+    found = (await review(kube, refs)).forbidden
+    if not found:
+        return None
+    message = f"{what} failed: {told(found, target.whom)}"
+    return PermanentError(Reason.FORBIDDEN, message, hint=remedy(found, target), actor=Actor.ADMIN)
 
 
 @asynccontextmanager
