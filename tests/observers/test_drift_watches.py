@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -198,3 +199,14 @@ async def test_a_missing_reader_account_is_no_loop(lay: Lay) -> None:
 
 def test_a_message_holds_what_is_said_at_most() -> None:
     assert ReleaseDrifted(revision=1, objects=(), compare=False, unwatched="x" * 1024)
+
+
+async def test_no_watch_is_left_when_the_last_shard_leaves(lay: Lay) -> None:
+    async with lay(Limits()) as field:
+        field.package(WEB, "one", secret("two"))
+        await field.serve(1)
+        await eventually(lambda: len(field.accounts.listed) == 2)
+        tasks = [one for one in asyncio.all_tasks() if one.get_name() == "drift-watch"]
+        assert len(tasks) == 2
+        await field.give_up(1)
+        assert all(task.done() for task in tasks)

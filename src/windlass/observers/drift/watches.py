@@ -93,6 +93,7 @@ class MetadataWatches:
         self._each: Counter[Account] = Counter()
         self._followers: dict[PackageKey, _Follower] = {}
         self._marks: dict[ObjectRef, str] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def scopes(self) -> frozenset[Scope]:
@@ -130,13 +131,10 @@ class MetadataWatches:
             self._marks.pop(ref, None)
 
     async def close(self) -> None:
-        """Stop watching."""
-        tasks = [watch.task for watch in self._watches.values() if watch.task is not None]
-        self._watches.clear()
-        self._followers.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Stop watching; nothing uses the clients of accounts afterwards."""
+        for key in list(self._followers):
+            self.unfollow(key)
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     def read(self, ref: ObjectRef, obj: Object) -> None:
         """Take note of the state in which an object was read, unless a watch has told of one."""
@@ -193,6 +191,8 @@ class MetadataWatches:
                     del self._each[scope.account]
             if watch.task is not None:
                 watch.task.cancel()
+                self._ending.add(watch.task)
+                watch.task.add_done_callback(self._ending.discard)
 
     def _reconsider(self, watch: _Watch) -> None:
         """Choose anew for the packages of a watch that is refused now, or works again."""
