@@ -36,8 +36,10 @@ from windlass.ports.helm import ReleaseRef, ReleaseRequest
 CHECKED_MAX: Final = 20
 """Packages that one `apply` looks at: each takes a download and about half a second of Helm."""
 
+AT_A_TIME: Final = 2
+
 SECONDS: Final = 10.0
-"""What looking at one package may take."""
+"""What looking at all of them may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +75,25 @@ async def folder_permissions(place: Cluster, root: Path, namespace: str) -> Told
 async def foreseen(place: Cluster, packages: Sequence[PackageObject]) -> list[tuple[PackageObject, Told]]:
     """Return those packages whose account may not install all of their objects.
 
-    Packages of which this cannot be told, for whatever reason, are left out; so are those beyond `CHECKED_MAX`.
+    Packages of which this cannot be told, for whatever reason, are left out; so are those beyond `CHECKED_MAX`, and
+    those that are not done after `SECONDS`.
     """
-    found: list[tuple[PackageObject, Told]] = []
-    for package in packages[:CHECKED_MAX]:
-        try:
-            async with asyncio.timeout(SECONDS):
-                answer = await _of_object(place, package)
-        except (WindlassError, TimeoutError, OSError):
-            continue
-        if answer is not None and answer.message:
-            found.append((package, answer))
-    return found
+    slots = asyncio.Semaphore(AT_A_TIME)
+
+    async def look(package: PackageObject) -> Told | None:
+        async with slots:
+            try:
+                return await _of_object(place, package)
+            except (WindlassError, OSError):
+                return None
+
+    tasks = {asyncio.create_task(look(package)): package for package in packages[:CHECKED_MAX]}
+    done, late = await asyncio.wait(tasks, timeout=SECONDS)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    answers = [(package, task.result()) for task, package in tasks.items() if task in done]
+    return [(package, answer) for package, answer in answers if answer is not None and answer.message]
 
 
 async def _of_object(place: Cluster, package: PackageObject) -> Told | None:
