@@ -87,6 +87,7 @@ class Reason(StrEnum):
     CLUSTER_UNREACHABLE = "ClusterUnreachable"
     # service sets
     NAME_INVALID = "NameInvalid"
+    DUPLICATE_SERVICE = "DuplicateService"
     DEPENDENCY_NOT_DESIRED = "DependencyNotDesired"
     DEPENDENCY_NOT_DEFINED = "DependencyNotDefined"
     DEPENDENCY_CYCLE = "DependencyCycle"
@@ -98,6 +99,7 @@ class Reason(StrEnum):
     CHAIN_INVALID = "ChainInvalid"
     PROVIDER_NOT_FOUND = "ProviderNotFound"
     SELECTOR_MISSING = "SelectorMissing"
+    SELECTOR_INVALID = "SelectorInvalid"
     PRIORITY_OUT_OF_RANGE = "PriorityOutOfRange"
     # anywhere
     API_UNAVAILABLE = "ApiUnavailable"

@@ -1,8 +1,19 @@
 """Public face of service sets: models, decisions and errors, all of them pure; see `windlass.domain.servicesets`."""
 
-from windlass.domain.servicesets.builder import Builder
-from windlass.domain.servicesets.chains import ChainGraph, UpgradeStep, next_hop, upgrade_paths
-from windlass.domain.servicesets.dependencies import Eligible, filter_service_dependencies
+from windlass.domain.servicesets.builder import (
+    Builder,
+)
+from windlass.domain.servicesets.chains import (
+    ChainGraph,
+    UpgradeStep,
+    next_hop,
+    upgrade_paths,
+)
+from windlass.domain.servicesets.dependencies import (
+    Eligible,
+    filter_service_dependencies,
+    service_set_of,
+)
 from windlass.domain.servicesets.errors import (
     ChainInvalidError,
     ChainNotFoundError,
@@ -10,10 +21,12 @@ from windlass.domain.servicesets.errors import (
     DependencyCycleError,
     DependencyNotDefinedError,
     DependencyNotDesiredError,
+    DuplicateServiceError,
     MixedVersionsError,
     NameInvalidError,
     PriorityOutOfRangeError,
     ProviderNotFoundError,
+    SelectorInvalidError,
     SelectorMissingError,
     ServiceSetError,
     SeveralServiceSetsError,
@@ -24,22 +37,59 @@ from windlass.domain.servicesets.errors import (
     TemplateNotInChainError,
     UpgradePathsError,
 )
-from windlass.domain.servicesets.holds import Hold, HoldReason, upgrade_condition
-from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, object_key, service_key
+from windlass.domain.servicesets.holds import (
+    Hold,
+    HoldReason,
+    upgrade_condition,
+)
+from windlass.domain.servicesets.keys import (
+    ObjectKey,
+    ServiceKey,
+    object_key,
+    service_key,
+)
 from windlass.domain.servicesets.models import (
+    AvailableUpgrade,
+    ChartSpec,
     ClusterDeployment,
+    ClusterDeploymentSpec,
+    ClusterDeploymentStatus,
+    Condition,
+    HelmAction,
+    HelmSource,
+    LabelSelector,
+    LabelSelectorRequirement,
+    MatchingCluster,
+    Metadata,
     MultiClusterService,
+    MultiClusterServiceSpec,
+    MultiClusterServiceStatus,
+    ObjectReference,
+    OwnerReference,
+    ProviderState,
     Service,
+    ServiceDependsOn,
+    ServiceObject,
     ServiceSet,
+    ServiceSetSpec,
+    ServiceSetStatus,
     ServiceSpec,
     ServiceState,
     ServiceTemplate,
     ServiceTemplateChain,
+    ServiceTemplateChainSpec,
+    ServiceTemplateSpec,
     ServiceUpgradePaths,
     ServiceWithValues,
     State,
     StateManagementProvider,
     StateManagementProviderConfig,
+    StateManagementProviderSpec,
+    StateManagementProviderStatus,
+    SupportedTemplate,
+    UpgradePath,
+    ValidityStatus,
+    ValuesFrom,
 )
 from windlass.domain.servicesets.operation import (
     OperationRequisites,
@@ -47,15 +97,25 @@ from windlass.domain.servicesets.operation import (
     ServiceSetOperation,
     get_service_set_with_operation,
 )
-from windlass.domain.servicesets.processor import AfterRefusal, Processor, Refusal, Write
-from windlass.domain.servicesets.provider import state_management_provider_config_from_service_spec
+from windlass.domain.servicesets.processor import (
+    AfterRefusal,
+    Processor,
+    Refusal,
+    Write,
+)
+from windlass.domain.servicesets.provider import (
+    priority_to_tier,
+    state_management_provider_config_from_service_spec,
+)
 from windlass.domain.servicesets.resolve import (
     Resolution,
     build_services_list,
     resolve_services_to_apply,
     services_to_deploy,
 )
-from windlass.domain.servicesets.snapshot import Snapshot
+from windlass.domain.servicesets.snapshot import (
+    Snapshot,
+)
 from windlass.domain.servicesets.upgrade_paths import (
     PathsAndErrors,
     services_upgrade_paths,
@@ -67,44 +127,72 @@ from windlass.domain.servicesets.validation import (
     validate_multi_cluster_dependencies,
     validate_references,
 )
-from windlass.domain.servicesets.versions import resolve_service_versions
+from windlass.domain.servicesets.versions import (
+    resolve_service_versions,
+    semantic_version,
+    template_version,
+)
 
 __all__ = [
     "AfterRefusal",
+    "AvailableUpgrade",
     "Builder",
     "ChainGraph",
     "ChainInvalidError",
     "ChainNotFoundError",
     "ChainTooLargeError",
+    "ChartSpec",
     "ClusterDeployment",
+    "ClusterDeploymentSpec",
+    "ClusterDeploymentStatus",
+    "Condition",
     "DependencyCycleError",
     "DependencyNotDefinedError",
     "DependencyNotDesiredError",
+    "DuplicateServiceError",
     "Eligible",
+    "HelmAction",
+    "HelmSource",
     "Hold",
     "HoldReason",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "MatchingCluster",
+    "Metadata",
     "MixedVersionsError",
     "MultiClusterService",
+    "MultiClusterServiceSpec",
+    "MultiClusterServiceStatus",
     "NameInvalidError",
     "ObjectKey",
+    "ObjectReference",
     "OperationRequisites",
+    "OwnerReference",
     "PathsAndErrors",
     "PriorityOutOfRangeError",
     "Processor",
     "ProviderNotFoundError",
+    "ProviderState",
     "Refusal",
     "Resolution",
+    "SelectorInvalidError",
     "SelectorMissingError",
     "Service",
+    "ServiceDependsOn",
     "ServiceKey",
+    "ServiceObject",
     "ServiceSet",
     "ServiceSetDecision",
     "ServiceSetError",
     "ServiceSetOperation",
+    "ServiceSetSpec",
+    "ServiceSetStatus",
     "ServiceSpec",
     "ServiceState",
     "ServiceTemplate",
     "ServiceTemplateChain",
+    "ServiceTemplateChainSpec",
+    "ServiceTemplateSpec",
     "ServiceUpgradePaths",
     "ServiceWithValues",
     "SeveralServiceSetsError",
@@ -112,26 +200,36 @@ __all__ = [
     "State",
     "StateManagementProvider",
     "StateManagementProviderConfig",
+    "StateManagementProviderSpec",
+    "StateManagementProviderStatus",
+    "SupportedTemplate",
     "TargetOutsideChainError",
     "TemplateInvalidError",
     "TemplateMissingError",
     "TemplateNotFoundError",
     "TemplateNotInChainError",
+    "UpgradePath",
     "UpgradePathsError",
     "UpgradeStep",
+    "ValidityStatus",
+    "ValuesFrom",
     "Write",
     "build_services_list",
     "filter_service_dependencies",
     "get_service_set_with_operation",
     "next_hop",
     "object_key",
+    "priority_to_tier",
     "resolve_service_versions",
     "resolve_services_to_apply",
+    "semantic_version",
     "service_key",
+    "service_set_of",
     "services_to_deploy",
     "services_upgrade_paths",
     "services_with_desired_chains",
     "state_management_provider_config_from_service_spec",
+    "template_version",
     "upgrade_condition",
     "upgrade_paths",
     "validate_chain",

@@ -79,6 +79,29 @@ def test_upgrade_paths(edges: Mapping[str, Any], start: str, expected: list[str]
     assert shown(upgrade_paths(chain_of(edges), start)) == expected
 
 
+def test_an_upgrade_listed_twice_counts_where_it_is_listed_first() -> None:
+    """Two routes of equal length: the chain lists b first, so repeating it later changes nothing."""
+    once = chain_of({"a1": "b2 c3", "b2": "d4", "c3": "d4", "d4": ""})
+    twice = chain_of({"a1": "b2 c3 b2", "b2": "d4", "c3": "d4", "d4": ""})
+    assert upgrade_paths(twice, "a1") == upgrade_paths(once, "a1")
+    assert ChainGraph.of(twice).next_hop("a1", "d4") == UpgradeStep("b2", "2.0.0")
+
+
+def test_leading_zeros_are_read_as_numbers() -> None:
+    """On the way from 2024.01 to 2024.03 nothing turns round, though the chain leads back."""
+    edges = [
+        {"name": name, "availableUpgrades": [{"name": end, "version": end[1:]} for end in ends]}
+        for name, ends in {
+            "t2024.01.05": ["t2024.02.05", "t2024.03.05"],
+            "t2024.02.05": ["t2024.03.05", "t2024.01.05"],
+            "t2024.03.05": ["t2024.02.05"],
+        }.items()
+    ]
+    chain = ServiceTemplateChain.from_object({"spec": {"supportedTemplates": edges}})
+    route = ChainGraph.of(chain).route("t2024.01.05", "t2024.03.05")
+    assert [step.version for step in route or ()] == ["2024.02.05", "2024.03.05"]
+
+
 def test_a_missing_version_is_the_name() -> None:
     assert upgrade_paths(chain_of(NAMES_ONLY), "a2") == ((UpgradeStep("a1", "a1"),), (UpgradeStep("a3", "a3"),))
     assert upgrade_paths(chain_of(LINE), "a2") == ((UpgradeStep("a3", "3.0.0"),),)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 import windlass.servicesets
-from windlass.domain.servicesets import operation
+from windlass.domain.servicesets import models, operation
 from windlass.servicesets import Builder, OperationRequisites, Processor
 
 COUNTERPARTS: Final[dict[str, str]] = {
@@ -85,6 +85,15 @@ def test_types_have_the_fields_of_the_contract(kind: type) -> None:
 def test_what_is_public_is_there() -> None:
     assert sorted(windlass.servicesets.__all__) == list(windlass.servicesets.__all__)
     assert all(hasattr(windlass.servicesets, name) for name in windlass.servicesets.__all__)
+
+
+def test_every_model_is_public() -> None:
+    named = {
+        name
+        for name, item in vars(models).items()
+        if inspect.isclass(item) and item.__module__ == models.__name__ and not name.startswith("_")
+    }
+    assert named <= set(windlass.servicesets.__all__)
 
 
 def test_operations_are_those_of_the_contract() -> None:

@@ -105,6 +105,20 @@ def test_a_hold_names_what_it_waits_for() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("services", "state", "lack"),
+    [
+        ([], [], "disabled, not installed"),
+        ([stored("a", ONE)], [reported("a", "Deployed", ONE)], "disabled at 1.0.0, not 2.0.0"),
+    ],
+)
+def test_a_hold_says_that_a_dependency_is_disabled(
+    services: list[ServiceWithValues], state: list[ServiceState], lack: str
+) -> None:
+    found = eligible([wanted("a", TWO, disable=True), wanted("b", ONE, "a")], services, state)
+    assert [hold.message for hold in found.holds] == [f"service default/b waits for default/a ({lack})"]
+
+
 def test_own_state_never_matters() -> None:
     assert brief(eligible([wanted("a", TWO)], [stored("a", ONE)], [reported("a", "Failed", ONE)]).services) == [
         "a 2.0.0"

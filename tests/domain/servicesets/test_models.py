@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -78,6 +80,27 @@ def test_python_names_are_no_wire_names() -> None:
     assert service.template_chain == "y"
     assert service.to_object() == document
     assert Service(template_chain="y").to_object() == {"templateChain": "y"}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Service(name="a", template_chian="c"), "no field template_chian; did you mean template_chain?"),
+        (lambda: Service(depends_on=[{"nmae": "b"}]), "no field nmae; did you mean name?"),
+        (lambda: ServiceSet(zzz=1), "ServiceSet has no field zzz"),
+    ],
+)
+def test_constructors_refuse_unknown_fields(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(ValidationError, match=re.escape(said)):
+        make()
+
+
+def test_a_manifest_may_hold_unknown_fields() -> None:
+    assert Service.from_object({"template_chian": "c"}).to_object() == {"template_chian": "c"}
+
+
+def test_constructors_take_both_names_of_a_field() -> None:
+    assert Service(template_chain="c") == Service(templateChain="c")
 
 
 def test_equal_is_what_says_the_same() -> None:

@@ -30,6 +30,7 @@ from windlass.servicesets import (
     OperationRequisites,
     PriorityOutOfRangeError,
     ProviderNotFoundError,
+    SelectorInvalidError,
     SelectorMissingError,
     Service,
     ServiceSet,
@@ -37,6 +38,7 @@ from windlass.servicesets import (
     ServiceSetError,
     ServiceSetOperation,
     ServiceState,
+    ServiceTemplateChain,
     ServiceWithValues,
     Snapshot,
     StateManagementProvider,
@@ -377,6 +379,41 @@ def test_chains_that_are_missing_or_lack_a_stored_template_stop_the_set_and_are_
         "prod",
         "gone",
     )
+
+
+def test_the_provider_has_to_select_what_labels_can_satisfy() -> None:
+    odd = StateManagementProvider.from_object(
+        {
+            "metadata": {"name": "flux"},
+            "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Equals", "values": ["1"]}]}},
+        }
+    )
+    refused = refuse(SelectorInvalidError, snapshot(odd), a(), provider={"name": "flux"})
+    assert str(refused).startswith(
+        "ServiceSet prod/edge cannot be built: the selector of StateManagementProvider flux has the operator 'Equals'"
+    )
+
+
+def test_a_hop_whose_template_is_missing_is_laid_to_the_chain() -> None:
+    route = chain("web", {"1.0.0": ["1.1.0"], "1.1.0": ["2.0.0"], "2.0.0": []}).to_object()
+    for one in route["spec"]["supportedTemplates"]:
+        one["availableUpgrades"] = [{"name": edge["name"]} for edge in one["availableUpgrades"]]
+    there = service_set([stored("a", "1.0.0")], [reported("a", "Deployed", "1.0.0")])
+    taken = snapshot(there, ServiceTemplateChain.from_object(route), versions=["1.0.0", "2.0.0"])
+    refused = refuse(TemplateNotFoundError, taken, wanted("a", "2.0.0", chain="web"))
+    assert str(refused) == (
+        "ServiceTemplate prod/t-1-1-0 does not exist: it is the next hop of service default/a on ServiceTemplateChain"
+        " prod/web (create it in namespace prod, or change the chain)"
+    )
+
+
+def test_a_service_that_is_stored_twice_is_repaired_once() -> None:
+    entry = stored("a", "1.0.0")
+    twice = service_set([entry, entry], [reported("a", "Deployed", "1.0.0")], **BUILT)
+    first = get_service_set_with_operation(snapshot(twice), own(cluster(a())))
+    assert (first.operation, brief(first.service_set.spec.services)) == ("update", ["a 1.0.0"])
+    second = get_service_set_with_operation(snapshot(first.service_set), own(cluster(a())))
+    assert second.operation == "none"
 
 
 def test_a_service_set_belongs_to_somebody() -> None:

@@ -6,17 +6,23 @@ from typing import Any
 
 import pytest
 from domain.servicesets.words import CLUSTER, cluster, mcs, stored
+from hypothesis import given
+from hypothesis import strategies as st
 
 from windlass.domain.servicesets.models import PRIORITY_MAX, LabelSelector
-from windlass.domain.servicesets.provider import required_labels
+from windlass.domain.servicesets.provider import matching_labels, required_labels
+from windlass.domain.servicesets.selectors import matches
 from windlass.servicesets import (
     Builder,
     ClusterDeployment,
     MultiClusterService,
+    ObjectKey,
     PriorityOutOfRangeError,
+    SelectorInvalidError,
     SelectorMissingError,
     ServiceSet,
     ServiceSpec,
+    priority_to_tier,
     state_management_provider_config_from_service_spec,
 )
 
@@ -32,6 +38,71 @@ DEPRECATED: dict[str, Any] = {
     "reload": True,
     "continueOnError": True,
 }
+
+
+UNUSABLE: dict[str, dict[str, Any]] = {
+    "has the operator 'Equals' for a": {"matchExpressions": [{"key": "a", "operator": "Equals", "values": ["1"]}]},
+    "has no values for a": {"matchExpressions": [{"key": "a", "operator": "In"}]},
+    "has no values for b": {"matchExpressions": [{"key": "b", "operator": "NotIn", "values": []}]},
+    "has values for a": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["1"]}]},
+    "names 'no label', which is no label key": {"matchLabels": {"no label": "1"}},
+    "has 'a b', no label value": {"matchLabels": {"a": "a b"}},
+    "does not pick the labels that follow from it (k=a)": {
+        "matchLabels": {"k": "v"},
+        "matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "v"]}],
+    },
+    "does not pick the labels that follow from it (k=a)#2": {
+        "matchExpressions": [
+            {"key": "k", "operator": "In", "values": ["a", "b"]},
+            {"key": "k", "operator": "NotIn", "values": ["a"]},
+        ]
+    },
+    "does not pick the labels that follow from it (old=kept)": {
+        "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]
+    },
+}
+
+
+@pytest.mark.parametrize("problem", UNUSABLE)
+def test_a_selector_that_would_never_pick_the_service_set_is_an_error(problem: str) -> None:
+    existing = ServiceSet.from_object({"metadata": {"namespace": "prod", "name": "x"}})
+    if "old" in problem:
+        existing = ServiceSet.from_object({"metadata": {"namespace": "prod", "name": "x", "labels": {"old": "kept"}}})
+    with pytest.raises(SelectorInvalidError) as refused:
+        Builder(CLUSTER, existing, LabelSelector.from_object(UNUSABLE[problem])).build()
+    assert problem.partition("#")[0] in str(refused.value)
+
+
+@given(st.data())
+def test_labels_that_are_built_are_picked(data: st.DataObject) -> None:
+    key, value = st.sampled_from("kl"), st.sampled_from(["", "a", "b"])
+    operator = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"])
+    expression = st.tuples(key, operator, st.lists(value, min_size=1, max_size=2)).map(
+        lambda one: {"key": one[0], "operator": one[1], **({"values": one[2]} if "In" in one[1] else {})}
+    )
+    document = {
+        "matchLabels": data.draw(st.dictionaries(key, value)),
+        "matchExpressions": data.draw(st.lists(expression, max_size=3)),
+    }
+    selector, present = LabelSelector.from_object(document), data.draw(st.dictionaries(key, value))
+    try:
+        labels = matching_labels(selector, present, ObjectKey("prod", "x"))
+    except SelectorInvalidError:
+        return
+    assert matches(selector, labels)
+
+
+@pytest.mark.parametrize(
+    ("priority", "tier"), [(None, 2_147_483_547), (100, 2_147_483_547), (1, 2_147_483_646), (PRIORITY_MAX, 1)]
+)
+def test_the_higher_priority_is_the_lower_tier(priority: int | None, tier: int) -> None:
+    assert priority_to_tier(priority) == tier
+
+
+@pytest.mark.parametrize("priority", [0, -1, PRIORITY_MAX + 1])
+def test_a_priority_out_of_range_has_no_tier(priority: int) -> None:
+    with pytest.raises(PriorityOutOfRangeError):
+        priority_to_tier(priority)
 
 
 @pytest.mark.parametrize(

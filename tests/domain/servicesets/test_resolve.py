@@ -204,3 +204,20 @@ def test_locked_services_stay_verbatim() -> None:
     locked = stored("a", "1", namespace="", values="old", later={"x": None})
     (kept,) = build_services_list([locked], [], [wanted("a", "2", values="new")])
     assert kept.to_object() == locked.to_object()
+
+
+def test_the_hops_that_are_given_count_without_a_chain() -> None:
+    """The caller works them out; what the service says of its chain is not needed for them."""
+    found = deploy([wanted("a", "2.0.0")], [stored("a", "1.0.0")], [settled("a", "1.0.0")], [STEP_BY_STEP])
+    assert brief(found.services) == ["a 1.1.0"]
+
+
+def test_hops_without_a_start_are_those_of_the_stored_template() -> None:
+    entry = STEP_BY_STEP.changed(template="")
+    desired = [wanted("a", "2.0.0", chain="c")]
+    assert brief(deploy(desired, [stored("a", "1.0.0")], [settled("a", "1.0.0")], [entry]).services) == ["a 1.1.0"]
+
+
+def test_a_service_that_is_stored_twice_is_kept_once() -> None:
+    old, new = stored("a", "1.0.0", values="old"), stored("a", "1.0.0", values="new")
+    assert build_services_list([old, new], [], [wanted("a", "1.0.0")]) == (new,)

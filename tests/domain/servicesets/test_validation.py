@@ -65,9 +65,9 @@ def test_names(name: str, namespace: str, wrong: list[str]) -> None:
     assert len(errors) == len(wrong)
 
 
-def test_a_service_stands_in_the_list_once() -> None:
+def test_a_service_is_listed_once() -> None:
     (error,) = found(wanted("a", "1.0.0"), wanted("a", "2.0.0", namespace="default"))
-    assert str(error).startswith("service default/a: name stands in the list more than once")
+    assert str(error).startswith("service default/a is listed more than once")
 
 
 @pytest.mark.parametrize(

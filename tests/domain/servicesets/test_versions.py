@@ -107,6 +107,11 @@ def test_without_a_stored_version_templates_are_compared(template_name: str, ver
         ("nightly", "1.0.0", False),
         ("1.0.0", "nightly", False),
         ("b", "a", False),
+        ("2024.01.05", "2023.12.31", True),
+        ("2024.01.05", "2024.01.06", False),
+        ("2024.1.5", "2024.01.05", False),
+        ("v2024.010", "2024.09", True),
+        ("1.0.0-rc.01", "0.9.0", False),
     ],
 )
 def test_downgrades_are_those_of_semantic_versions(old: str, new: str, downgrade: bool) -> None:

@@ -15,7 +15,7 @@ from windlass.domain.servicesets.models import (
     ServiceSet,
     ServiceWithValues,
 )
-from windlass.domain.servicesets.provider import required_labels, state_management_provider_config_from_service_spec
+from windlass.domain.servicesets.provider import matching_labels, state_management_provider_config_from_service_spec
 from windlass.domain.servicesets.snapshot import key_of
 
 
@@ -55,6 +55,7 @@ class Builder:
 
         Raises:
             SelectorMissingError: there is no selector, so no provider would see the ServiceSet.
+            SelectorInvalidError: it is not valid, or it cannot pick any ServiceSet with the labels that follow from it.
             PriorityOutOfRangeError: a deprecated field is out of range.
             ValueError: there is neither a cluster nor a MultiClusterService.
         """
@@ -72,7 +73,7 @@ class Builder:
             multi_cluster_service=self.multi_cluster_service.metadata.name if self.multi_cluster_service else "",
             provider=provider.changed(self_management=self.cluster_deployment is None),
         )
-        labels = {**metadata.labels, **required_labels(self.selector, metadata.labels)}
+        labels = matching_labels(self.selector, metadata.labels, key_of(self.service_set), provider.name)
         return self.service_set.changed(
             metadata=metadata.changed(labels=labels, owner_references=(_owned_by(owner),)), spec=spec
         )

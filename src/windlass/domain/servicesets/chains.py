@@ -23,7 +23,6 @@ from typing import Final, NamedTuple
 
 from semver import Version
 
-from windlass.domain.packages.versions import VersionRangeError, parse_version
 from windlass.domain.servicesets.components import strongly_connected
 from windlass.domain.servicesets.errors import (
     ChainInvalidError,
@@ -35,6 +34,7 @@ from windlass.domain.servicesets.errors import (
 )
 from windlass.domain.servicesets.keys import ObjectKey
 from windlass.domain.servicesets.models import ServiceTemplateChain, ServiceUpgradePaths
+from windlass.domain.servicesets.versions import semantic_version
 
 MAX_TEMPLATES: Final = 500
 """Templates in one chain, those that it only leads to included. All routes from a template are at most one for each
@@ -71,8 +71,7 @@ class ChainGraph:
         """
         self.key = key
         self.upgrades: dict[str, tuple[UpgradeStep, ...]] = {
-            name: tuple({step.name: step for step in reversed(tuple(steps))}.values())[::-1]
-            for name, steps in upgrades.items()
+            name: _without_repetitions(steps) for name, steps in upgrades.items()
         }
         self._order = dict.fromkeys((*self.upgrades, *(s.name for steps in self.upgrades.values() for s in steps)))
         edges = sum(map(len, self.upgrades.values()))
@@ -141,11 +140,8 @@ class ChainGraph:
         found: dict[str, Version] = {}
         for steps in self.upgrades.values():
             for step in steps:
-                if step.name not in found:
-                    try:
-                        found[step.name] = parse_version(step.version)
-                    except VersionRangeError:
-                        continue
+                if step.name not in found and (version := semantic_version(step.version)) is not None:
+                    found[step.name] = version
         return found
 
     def _steps_towards(self, target: str) -> dict[str, UpgradeStep]:
@@ -267,6 +263,14 @@ def check(chain: ServiceTemplateChain, known_templates: Collection[str] | None =
     except ChainTooLargeError as error:
         found.append(error)
     return found
+
+
+def _without_repetitions(steps: Iterable[UpgradeStep]) -> tuple[UpgradeStep, ...]:
+    """Return the first step to each template, where it is first named: repeating one changes nothing."""
+    found: dict[str, UpgradeStep] = {}
+    for step in steps:
+        found.setdefault(step.name, step)
+    return tuple(found.values())
 
 
 def _key(chain: ServiceTemplateChain) -> ObjectKey:

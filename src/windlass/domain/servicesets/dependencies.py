@@ -46,7 +46,8 @@ def filter_service_dependencies(
     matters: what fails can be mended. Members of a dependency cycle, and what depends on them, never may.
 
     Args:
-        service_sets: the ServiceSets; stands in for the contract's reads. The one that counts is `service_set_of`.
+        service_sets: the ServiceSets; stands in for the contract's reads. The one that counts is that of
+            `service_set_of`.
         system_namespace: where the ServiceSets of the management cluster lie.
         multi_cluster_service: whose services they are; None for a cluster's own.
         cluster_deployment: where they go; None for the management cluster.
@@ -128,7 +129,7 @@ def _missing(desired: Mapping[ServiceKey, Service], service_set: ServiceSet | No
 
 def _lack(desired: Service, stored: ServiceWithValues | None, state: ServiceState | None) -> str:
     if stored is None:
-        return "not there yet"
+        return "disabled, not installed" if desired.disable else "not there yet"
     if not is_deployed(stored, state):
         if state is None or not state.state:
             return "not deployed yet"
@@ -136,7 +137,8 @@ def _lack(desired: Service, stored: ServiceWithValues | None, state: ServiceStat
             return state.state
         return f"still at {version_or_template(state)}, not {version_or_template(stored)}"
     if stored.template != desired.template or version_or_template(stored) != version_or_template(desired):
-        return f"at {version_or_template(stored)}, not {version_or_template(desired)}"
+        lack = f"at {version_or_template(stored)}, not {version_or_template(desired)}"
+        return f"disabled {lack}" if desired.disable else lack
     return ""
 
 

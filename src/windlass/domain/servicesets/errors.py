@@ -28,6 +28,18 @@ class NameInvalidError(ServiceSetError):
         self.field = field
 
 
+class DuplicateServiceError(ServiceSetError):
+    """A service is in one list more than once."""
+
+    def __init__(self, service: ServiceKey) -> None:
+        super().__init__(
+            Reason.DUPLICATE_SERVICE,
+            f"service {service} is listed more than once",
+            hint="keep one entry: namespace and name identify a service",
+        )
+        self.service = service
+
+
 class DependencyNotDesiredError(ServiceSetError):
     """A service depends on one that is not, or no longer, in the list of desired services."""
 
@@ -94,16 +106,28 @@ class SeveralServiceSetsError(ServiceSetError):
 
 
 class TemplateNotFoundError(ServiceSetError):
-    """There is no such ServiceTemplate."""
+    """There is no such ServiceTemplate.
 
-    def __init__(self, template: ObjectKey, service: ServiceKey) -> None:
-        super().__init__(
-            Reason.TEMPLATE_NOT_FOUND,
-            f"ServiceTemplate {template} of service {service} does not exist",
-            hint=f"create it in namespace {template.namespace}, or name another template",
-        )
+    Attributes:
+        template: the one that is missing.
+        service: which service needs it.
+        chain: the chain that leads the service there; None if the service itself names the template.
+    """
+
+    def __init__(self, template: ObjectKey, service: ServiceKey, *, chain: ObjectKey | None = None) -> None:
+        if chain is None:
+            message = f"ServiceTemplate {template} of service {service} does not exist"
+            hint = f"create it in namespace {template.namespace}, or name another template"
+        else:
+            message = (
+                f"ServiceTemplate {template} does not exist: it is the next hop of service {service} "
+                f"on ServiceTemplateChain {chain}"
+            )
+            hint = f"create it in namespace {template.namespace}, or change the chain"
+        super().__init__(Reason.TEMPLATE_NOT_FOUND, message, hint=hint)
         self.template = template
         self.service = service
+        self.chain = chain
 
 
 class TemplateInvalidError(ServiceSetError):
@@ -232,6 +256,22 @@ class SelectorMissingError(ServiceSetError):
             actor=Actor.ADMIN,
         )
         self.service_set = service_set
+        self.provider = provider
+
+
+class SelectorInvalidError(ServiceSetError):
+    """A provider's selector says nothing that labels could satisfy."""
+
+    def __init__(self, service_set: ObjectKey, problem: str, provider: str = "") -> None:
+        whose = f" of StateManagementProvider {provider}" if provider else ""
+        super().__init__(
+            Reason.SELECTOR_INVALID,
+            f"ServiceSet {service_set} cannot be built: the selector{whose} {problem}",
+            hint="correct spec.selector of the provider",
+            actor=Actor.ADMIN,
+        )
+        self.service_set = service_set
+        self.problem = problem
         self.provider = provider
 
 

@@ -6,14 +6,26 @@ its manifest had, in which order, and which of them were null; nothing is added,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Self, cast, override
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ModelWrapValidatorHandler, StrictInt, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    StrictInt,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 _INT64_MAX: Final = 2**63 - 1
+_LOADING: Final = object()
+"""Context of validation while a manifest is read; constructors have none."""
 
 
 def _int64(number: int) -> int:
@@ -28,6 +40,8 @@ type Int64 = Annotated[StrictInt, AfterValidator(_int64)]
 
 class Manifest(BaseModel):  # noqa: PLW1641 - pydantic hashes what is frozen
     """Part of a Kubernetes object: camelCase on the wire, snake_case in Python, unknown fields kept at every level.
+
+    Only `from_object` takes unknown fields: they come from a manifest. Constructors refuse them, as misspelt.
 
     Models are immutable; `changed` makes a new one. A key that is null is the same as one that is absent, as in
     Kubernetes, and reads as the field's default. Two models are equal when they say the same: an absent field equals
@@ -56,7 +70,7 @@ class Manifest(BaseModel):  # noqa: PLW1641 - pydantic hashes what is frozen
         Raises:
             pydantic.ValidationError: a field does not have its type; paths are those of the manifest.
         """
-        return cls.model_validate(document, by_alias=True, by_name=False)
+        return cls.model_validate(document, by_alias=True, by_name=False, context=_LOADING)
 
     def to_object(self) -> dict[str, Any]:
         """Return the plain JSON form: what was loaded, unchanged, and what was set since."""
@@ -88,11 +102,13 @@ class Manifest(BaseModel):  # noqa: PLW1641 - pydantic hashes what is frozen
 
     @model_validator(mode="wrap")
     @classmethod
-    def _remember(cls, document: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+    def _remember(cls, document: Any, handler: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
         if not isinstance(document, Mapping):
             return handler(document)
         fields, wires = _fields(cls), _wires(cls)
         whole = cast("Mapping[str, Any]", document)
+        if info.context is not _LOADING:
+            _refuse_unknown(cls, whole, {*fields, *wires})
         given = {key: value for key, value in whole.items() if value is not None or key not in fields}
         model = handler(given)
         extra = model.__pydantic_extra__ or {}
@@ -108,6 +124,19 @@ class Manifest(BaseModel):  # noqa: PLW1641 - pydantic hashes what is frozen
             and self.__dict__ == other.__dict__
             and (self.__pydantic_extra__ or {}) == (other.__pydantic_extra__ or {})
         )
+
+
+def _refuse_unknown(model: type[Manifest], given: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse keywords that are no fields, with the field that was probably meant."""
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            also = f"; did you mean {close[0]}?" if close else ""
+            raise PydanticCustomError(
+                "unknown_field",
+                "{model} has no field {name}{also}",
+                {"model": model.__name__, "name": name, "also": also},
+            )
 
 
 @cache

@@ -23,7 +23,10 @@ DEFAULT_PROVIDER: Final = "ksm-projectsveltos"
 
 PRIORITY_MIN: Final = 1
 PRIORITY_MAX: Final = 2_147_483_646
-"""Bounds of ``priority``; a provider turns it into a tier of 2147483647 less the priority."""
+"""Bounds of ``priority``; see `windlass.domain.servicesets.provider.priority_to_tier`."""
+
+DEFAULT_PRIORITY: Final = 100
+"""Of a spec that names none (kcm.md section 1)."""
 
 
 class HelmAction(StrEnum):

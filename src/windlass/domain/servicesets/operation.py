@@ -87,6 +87,7 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
     Raises:
         ProviderNotFoundError: of the spec's provider.
         SelectorMissingError: the provider has none.
+        SelectorInvalidError: the provider's selector could never pick the ServiceSet.
         PriorityOutOfRangeError: a deprecated field is out of range.
         TemplateNotFoundError: of a desired or stored service.
         DependencyNotDesiredError: a service depends on one that was removed, or never was in the list.
@@ -123,7 +124,12 @@ def get_service_set_with_operation(snapshot: Snapshot, requisites: OperationRequ
 
 
 def _same(one: ServiceSetSpec, other: ServiceSetSpec) -> bool:
-    return one.changed(services=()) == other.changed(services=()) and _by_key(one.services) == _by_key(other.services)
+    """Compare specs; a service that is stored twice is a difference, so that the next write repairs it."""
+    return (
+        one.changed(services=()) == other.changed(services=())
+        and len(one.services) == len(other.services)
+        and _by_key(one.services) == _by_key(other.services)
+    )
 
 
 def _by_key(services: Sequence[ServiceWithValues]) -> dict[ServiceKey, ServiceWithValues]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windlass.domain.servicesets import chains as graph
 from windlass.domain.servicesets.chain_graphs import ChainGraphs
 from windlass.domain.servicesets.chains import ChainGraph, UpgradeStep
 from windlass.domain.servicesets.dependencies import filter_service_dependencies, states_of, stored_of
-from windlass.domain.servicesets.errors import ServiceSetError, UpgradePathsError
+from windlass.domain.servicesets.errors import ServiceSetError, TemplateNotFoundError, UpgradePathsError
 from windlass.domain.servicesets.holds import Hold, HoldReason
 from windlass.domain.servicesets.keys import ObjectKey, ServiceKey, service_key
 from windlass.domain.servicesets.models import (
@@ -56,15 +56,16 @@ def services_to_deploy(
     has the desired template                       kept at it, also in a chain that leads round to it
     has a route to the desired template            given the next template on the longest one
     is wanted in an older version, without route   given the desired template at once
-    has a chain without a route                    left out and held: the stored entry stays
-    has no chain                                   given the desired template at once: nothing restricts it
+    has a chain, and no route                      left out and held: the stored entry stays
+    has neither chain nor route                    given the desired template at once: nothing restricts it
     =============================================  =============================================================
 
     Those in flight come first, in stored order; the others follow in the order of ``filtered_services``. A hop without
     a version of its own has an empty one, to be resolved from its template.
 
     Args:
-        upgrade_paths: of the stored services; the first entry for a service counts, if it starts at its template.
+        upgrade_paths: of the stored services. The first entry for a service counts, if it starts at the stored
+            template; one without a template starts there, too.
         filtered_services: those whose dependencies are satisfied, with resolved versions.
         service_set: what is stored, with resolved versions, and what the provider reports.
     """
@@ -74,7 +75,7 @@ def services_to_deploy(
 
     def next_hop(key: ServiceKey, start: str, end: str) -> UpgradeStep | None:
         entry = paths.get(key)
-        return graph.next_hop(entry, start, end) if entry is not None and entry.template == start else None
+        return graph.next_hop(entry, start, end) if entry is not None and entry.template in {"", start} else None
 
     return _step(next_hop, filtered_services, service_set)
 
@@ -123,17 +124,18 @@ def build_services_list(
     """Return the services of the next spec (kcm.md section 2).
 
     All of ``filtered``, in their order; then the stored ones that are still desired and not among them, verbatim and in
-    stored order: they are locked or disabled. Stored services that nobody desires any more are dropped.
+    stored order: they are locked or disabled. Stored services that nobody desires any more are dropped. A service that
+    is stored more than once is kept once: the last entry, which is the one that all decisions look at.
     """
     resolved = {service_key(service.namespace, service.name) for service in filtered}
     wanted = {service_key(service.namespace, service.name) for service in desired}
-    kept = [
-        service
+    kept = {
+        key: service
         for service in stored
         for key in (service_key(service.namespace, service.name),)
         if key in wanted and key not in resolved
-    ]
-    return (*filtered, *kept)
+    }
+    return (*filtered, *kept.values())
 
 
 def resolve_services_to_apply(
@@ -171,12 +173,17 @@ def resolve_services_to_apply(
         service_sets, system_namespace, multi_cluster_service, cluster_deployment, desired
     )
     chains = _chains_of(services_with_desired_chains(desired, current.spec.services), namespace, snapshot.chains)
-    step = _step(lambda key, start, end: chains[key].next_hop(start, end), eligible.services, current)
+
+    def next_hop(key: ServiceKey, start: str, end: str) -> UpgradeStep | None:
+        chain = chains.get(key)
+        return chain.next_hop(start, end) if chain is not None else None
+
+    step = _step(next_hop, eligible.services, current)
     wanted = {service_key(service.namespace, service.name): service for service in desired}
     stored = stored_of(current)
     gated = [hold for hold in eligible.holds if withheld(stored.get(hold.service), wanted[hold.service])]
     return Resolution(
-        services=resolve_service_versions(snapshot.templates, namespace, step.services),
+        services=tuple(_with_version(snapshot, namespace, service, wanted) for service in step.services),
         holds=tuple(sorted([*gated, *step.holds], key=lambda hold: hold.service)),
     )
 
@@ -215,6 +222,26 @@ def with_resolved_versions(snapshot: Snapshot, service_set: ServiceSet) -> Servi
     return service_set.changed(spec=service_set.spec.changed(services=services))
 
 
+def _with_version(
+    snapshot: Snapshot, namespace: str, service: ServiceWithValues, wanted: Mapping[ServiceKey, Service]
+) -> ServiceWithValues:
+    """Return a service of the next spec with its version.
+
+    Raises:
+        TemplateNotFoundError: names the chain if the template is a hop that nobody asked for by name.
+    """
+    try:
+        (resolved,) = resolve_service_versions(snapshot.templates, namespace, [service])
+    except TemplateNotFoundError as error:
+        desired = wanted[error.service]
+        if service.template == desired.template:
+            raise
+        raise TemplateNotFoundError(
+            error.template, error.service, chain=ObjectKey(namespace, desired.template_chain)
+        ) from None
+    return resolved
+
+
 def withheld(stored: ServiceWithValues | None, desired: Service) -> bool:
     """Say whether a service that stays as it is stored stays behind what is wanted."""
     return stored is None or _elsewhere(stored, desired) or _with_options(stored, desired) != stored
@@ -225,13 +252,13 @@ def _next(
 ) -> tuple[str, str] | None:
     """Return the template and version of the next step, None where no route leads on."""
     target = desired.template, desired.version
-    if stored is None or stored.template == desired.template or not desired.template_chain:
+    if stored is None or stored.template == desired.template:
         return target
     hop = next_hop(key, stored.template, desired.template)
     if hop is not None:
         named = "" if hop.version == hop.name else hop.version
         return target if hop.name == desired.template else (hop.name, named)
-    return target if is_downgrade(stored, desired) else None
+    return target if not desired.template_chain or is_downgrade(stored, desired) else None
 
 
 def _with_options(entry: ServiceWithValues, desired: Service) -> ServiceWithValues:

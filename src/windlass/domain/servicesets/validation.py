@@ -18,6 +18,7 @@ from windlass.domain.servicesets.errors import (
     ChainNotFoundError,
     DependencyCycleError,
     DependencyNotDefinedError,
+    DuplicateServiceError,
     NameInvalidError,
     ServiceSetError,
     TemplateInvalidError,
@@ -51,7 +52,7 @@ def validate_references(
         key = service_key(service.namespace, service.name)
         found += _names(key)
         if key in seen:
-            found.append(NameInvalidError(key, "name", "stands in the list more than once"))
+            found.append(DuplicateServiceError(key))
         seen.add(key)
         found += _template(key, ObjectKey(namespace, service.template), templates)
         if service.template_chain:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+from semver import Version
 
 from windlass.domain.packages.versions import VersionRangeError, parse_version
 from windlass.domain.servicesets.errors import TemplateNotFoundError
 from windlass.domain.servicesets.keys import ObjectKey, service_key
 from windlass.domain.servicesets.models import Service, ServiceState, ServiceTemplate, ServiceWithValues, State
 from windlass.domain.servicesets.snapshot import Templates
+
+_NUMBERS: Final = re.compile(r"v?(?P<numbers>[0-9]{1,20}(?:\.[0-9]{1,20}){0,2})(?=[-+]|$)")
+"""The numbers of a version; a larger one does not fit the 64 bits of the library that K0rdent uses."""
 
 
 def template_version(template: ServiceTemplate) -> str:
@@ -70,9 +77,22 @@ def is_deployed(stored: ServiceWithValues, state: ServiceState | None) -> bool:
     return version_or_template(state) == version_or_template(stored)
 
 
+def semantic_version(text: str) -> Version | None:
+    """Read a version as the library does that K0rdent uses (Masterminds/semver, ``NewVersion``); None if it is none.
+
+    A leading ``v``, missing minor and patch numbers and leading zeros (``2024.01.05``) are tolerated.
+    """
+    match = _NUMBERS.match(text)
+    if match is None:
+        return None
+    numbers = ".".join(str(int(number)) for number in match["numbers"].split("."))
+    try:
+        return parse_version(numbers + text[match.end() :])
+    except VersionRangeError:
+        return None
+
+
 def is_downgrade(stored: ServiceWithValues, desired: Service) -> bool:
     """Say whether ``desired`` is the older one; False when one of both is no semantic version."""
-    try:
-        return parse_version(desired.version) < parse_version(stored.version)
-    except VersionRangeError:
-        return False
+    older, newer = semantic_version(desired.version), semantic_version(stored.version)
+    return older is not None and newer is not None and older < newer

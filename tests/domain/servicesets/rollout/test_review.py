@@ -48,7 +48,7 @@ def test_names_references_and_cycles_of_services() -> None:
         "service default/X: name is not a DNS subdomain of at most 253 characters",
         "ServiceTemplate prod/t9 of service default/X does not exist",
         "template t9 of service default/X is not in supportedTemplates of ServiceTemplateChain prod/line",
-        "service default/y: name stands in the list more than once",
+        "service default/y is listed more than once",
         "service default/z depends on service default/gone, which is not defined",
         "dependencies form a cycle: service default/z -> service default/z",
     ]

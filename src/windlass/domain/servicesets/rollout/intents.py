@@ -27,7 +27,11 @@ from windlass.domain.servicesets.models import (
     ServiceWithValues,
     State,
 )
-from windlass.domain.servicesets.provider import provider_of, state_management_provider_config_from_service_spec
+from windlass.domain.servicesets.provider import (
+    matching_labels,
+    provider_of,
+    state_management_provider_config_from_service_spec,
+)
 from windlass.domain.servicesets.rollout.fleet import MANAGEMENT_LABELS, Change, ClusterIntents, Fleet, Intent, Owned
 from windlass.domain.servicesets.rollout.order import Ordered, ordered
 from windlass.domain.servicesets.rollout.policy import selects
@@ -157,6 +161,9 @@ class _Reader:
             if not self._fleet.snapshot.providers:
                 return ""
             provider = provider_of(self._fleet.snapshot, name, key)
+            there = self._sets.get(key)
+            if provider.spec.selector is not None:
+                matching_labels(provider.spec.selector, there.metadata.labels if there else {}, key, name)
         except ServiceSetError as error:
             return str(error)
         return f"{provider.title} is suspended (spec.suspend)" if provider.spec.suspend else ""
@@ -241,7 +248,7 @@ class _Reader:
             graph = self._graphs.at(chain, current.name, key)
             asked = (chain, current.name, desired.name)
             if asked not in self._routes:
-                self._routes[asked] = self._resolved(namespace, graph.route(*asked[1:]), key)
+                self._routes[asked] = self._resolved(chain, graph.route(*asked[1:]), key)
             route = self._routes[asked]
         if current.name == desired.name or not service.template_chain:
             return (desired,)
@@ -250,12 +257,14 @@ class _Reader:
             return (desired,) if is_downgrade(stored, wanted) else None
         return (*route[:-1], desired)
 
-    def _resolved(self, namespace: str, route: Route | None, service: ServiceKey) -> Route | None:
+    def _resolved(self, chain: ObjectKey, route: Route | None, service: ServiceKey) -> Route | None:
         """Return a route with the versions of templates whose upgrades say none."""
         if route is None:
             return None
         return tuple(
-            UpgradeStep(step.name, self._version(namespace, step.name, service)) if step.version == step.name else step
+            UpgradeStep(step.name, self._version(chain.namespace, step.name, service, chain))
+            if step.version == step.name
+            else step
             for step in route
         )
 
@@ -265,12 +274,12 @@ class _Reader:
             version = self._version(namespace, service.template, key)
         return UpgradeStep(service.template, version or version_or_template(service))
 
-    def _version(self, namespace: str, template: str, service: ServiceKey) -> str:
+    def _version(self, namespace: str, template: str, service: ServiceKey, chain: ObjectKey | None = None) -> str:
         key = ObjectKey(namespace, template)
         if key not in self._versions:
             found = self._fleet.snapshot.templates.get(key)
             if found is None:
-                raise TemplateNotFoundError(key, service)
+                raise TemplateNotFoundError(key, service, chain=chain)
             self._versions[key] = template_version(found)
         return self._versions[key]
 

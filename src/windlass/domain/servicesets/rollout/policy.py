@@ -11,8 +11,9 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from windlass.domain.servicesets.models import LabelSelector, LabelSelectorRequirement
+from windlass.domain.servicesets.models import LabelSelector
 from windlass.domain.servicesets.rollout.windows import Duration, Window
+from windlass.domain.servicesets.selectors import matches
 
 _PERCENT: Final = re.compile(r"(0|[1-9]\d{0,2})%")
 
@@ -120,20 +121,4 @@ def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     """Say whether a selector picks an object with these labels; an empty one picks nothing (kcm.md section 3)."""
     if not selector.match_labels and not selector.match_expressions:
         return False
-    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        _holds(one, labels) for one in selector.match_expressions
-    )
-
-
-def _holds(requirement: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    match requirement.operator:
-        case "In":
-            return labels.get(requirement.key) in requirement.values
-        case "NotIn":
-            return labels.get(requirement.key) not in requirement.values
-        case "Exists":
-            return requirement.key in labels
-        case "DoesNotExist":
-            return requirement.key not in labels
-        case _:
-            return False
+    return matches(selector, labels)
