@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 from windlass.contracts.actions import ActionRequest
+from windlass.contracts.fleet.resources import FLEET
 from windlass.contracts.objects import Application, KubeObject, Module
 from windlass.contracts.repositories import PackageRepository
+from windlass.contracts.served import AGE, Column, Resource
 from windlass.domain.ids import API_VERSION, GROUP
 
 type Schema = dict[str, Any]
@@ -26,39 +27,6 @@ _STANDARD: Final[Mapping[str, Schema]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """One column of ``kubectl get``; priority 1 shows with ``-o wide`` only."""
-
-    name: str
-    path: str
-    type: str = "string"
-    priority: int = 0
-    description: str = ""
-
-    def to_object(self) -> dict[str, Any]:
-        """Return the entry of ``additionalPrinterColumns``."""
-        entry: dict[str, Any] = {"name": self.name, "type": self.type, "jsonPath": self.path}
-        if self.description:
-            entry["description"] = self.description
-        if self.priority:
-            entry["priority"] = self.priority
-        return entry
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    """How one model is served."""
-
-    model: type[KubeObject]
-    plural: str
-    short_names: tuple[str, ...]
-    namespaced: bool
-    columns: tuple[Column, ...]
-
-
-_AGE: Final = Column(name="Age", type="date", path=".metadata.creationTimestamp")
-
 _PACKAGE_COLUMNS: Final = (
     Column(name="Package", path=".spec.package.name", priority=1),
     Column(name="Version", path=".status.version", description="The version of the release that stands."),
@@ -67,7 +35,7 @@ _PACKAGE_COLUMNS: Final = (
     Column(name="Ready", path='.status.conditions[?(@.type=="Ready")].status'),
     Column(name="Reason", path='.status.conditions[?(@.type=="Ready")].reason'),
     Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
-    _AGE,
+    AGE,
 )
 
 RESOURCES: Final = (
@@ -97,7 +65,7 @@ RESOURCES: Final = (
             Column(name="Packages", type="integer", path=".status.count", description="How many packages there are."),
             Column(name="Scanned", type="date", path=".status.lastScan", priority=1),
             Column(name="Message", path='.status.conditions[?(@.type=="Ready")].message', priority=1),
-            _AGE,
+            AGE,
         ),
     ),
     Resource(
@@ -113,9 +81,10 @@ RESOURCES: Final = (
             Column(name="Phase", path=".status.phase", description="Waiting, Accepted, Refused or Unknown."),
             Column(name="Message", path=".status.message"),
             Column(name="Why", path=".spec.reason", priority=1),
-            _AGE,
+            AGE,
         ),
     ),
+    *FLEET,
 )
 
 

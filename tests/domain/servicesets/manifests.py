@@ -178,7 +178,7 @@ status:
     state: Deployed
     lastDeployedHash: 77ab
     lastStateTransitionTime: "2026-01-01T00:00:00Z"
-    conditions: [{type: Helm, status: "True"}]
+    conditions: [{type: Helm, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 ---
 apiVersion: k0rdent.mirantis.com/v1beta1
 kind: StateManagementProvider
