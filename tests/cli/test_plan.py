@@ -15,6 +15,7 @@ from windlass.cli.main import run
 FLEET: Final = Path(__file__).parents[2] / "examples" / "fleet"
 CHAIN: Final = FLEET / "chain.yaml"
 IMAGE: Final = Path(__file__).parents[2] / "docs" / "images" / "chain.svg"
+AT: Final = ["--at", "2026-06-01T12:00:00", "--approval-time", "1h"]
 ROUTE: Final = ["--from", "ingress-1-0", "--to", "ingress-2-1"]
 
 
@@ -67,7 +68,7 @@ def test_the_picture_in_the_docs_is_what_the_command_draws(capsys: pytest.Captur
 
 
 def test_a_fleet_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = called(capsys, "fleet", str(FLEET), "--at", "2026-06-01T12:00:00", "-o", "wide")
+    code, out, _ = called(capsys, "fleet", str(FLEET), *AT, "-o", "wide")
     assert code == 0
     assert out.startswith("10 services on 5 clusters, 22 steps; the last one ends 2026-06-02 02:39 UTC, 14h39m after")
     for text in ("1 (canary)", "Approval 1h", "waits for the window", "ingress-1-2 -> ingress-2-0", "CRITICAL PATH"):
@@ -75,7 +76,7 @@ def test_a_fleet_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_fleet_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = called(capsys, "fleet", str(FLEET), "--at", "2026-06-01T12:00:00Z", "-o", "yaml")
+    _, out, _ = called(capsys, "fleet", str(FLEET), *AT, "-o", "yaml")
     document: dict[str, Any] = yaml.safe_load(out)
     assert document["complete"] is True
     assert [one["clusters"] for one in document["waves"]] == [
@@ -101,14 +102,14 @@ def test_what_kubectl_prints_of_a_fleet_is_planned_as_the_files_are(
     objects = [one for file in sorted(FLEET.glob("*.yaml")) for one in yaml.safe_load_all(file.read_text()) if one]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects})
     (tmp_path / "fleet.json").write_text(text)
-    at = ["--at", "2026-06-01T12:00:00", "-o", "wide"]
+    at = [*AT, "-o", "wide"]
     assert called(capsys, "fleet", str(tmp_path), *at) == called(capsys, "fleet", str(FLEET), *at)
 
 
 def test_one_reason_for_many_services_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"))
     assert [row.partition("  ")[0] for row in out.splitlines() if "ingress-2-1 of service" in row] == [
-        "fleet/berlin ingress/ingress, fleet/berlin monitoring/monitoring, fleet/boston ingress/ingress, and 7 more"
+        "fleet/lab ingress/ingress, fleet/lab monitoring/monitoring, fleet/berlin ingress/ingress, and 7 more"
     ]
     _, out, _ = called(capsys, "fleet", str(FLEET / "clusters.yaml"), "-o", "wide")
     assert out.count("ingress-2-1 of service") == 10
@@ -154,8 +155,13 @@ def test_what_validation_refuses_is_told(capsys: pytest.CaptureFixture[str], tmp
 CLUSTER = "{apiVersion: windlass.dev/v1alpha1, kind: ClusterDeployment, metadata: {namespace: f, name: a}}\n"
 
 
+def owner(name: str, policy: str) -> str:
+    head = f"apiVersion: windlass.dev/v1alpha1, kind: MultiClusterService, metadata: {{name: {name}}}"
+    return f"---\n{{{head}, spec: {{rollout: {{{policy}}}}}}}\n"
+
+
 def rollout(policy: str) -> str:
-    return f"{CLUSTER}---\n{{apiVersion: v1, kind: Rollout, metadata: {{name: r}}, spec: {{policy: {{{policy}}}}}}}\n"
+    return CLUSTER + owner("r", policy)
 
 
 @pytest.mark.parametrize(
@@ -170,18 +176,19 @@ def rollout(policy: str) -> str:
         (CLUSTER + "---\n" + CLUSTER, "document 2: ClusterDeployment f/a is in", "leave one of them out"),
         (CLUSTER[:-2] + ", spec: {serviceSpec: {services: [{name: 3}]}}}",
          "document 1: spec.serviceSpec.services[0].name: input should be a valid string", "correct the field"),
-        (rollout("waves: [0]"), "document 2: spec.policy.waves[0]: with none at all", "correct the field"),
-        (rollout("soak: soon, canary: 1.5"), "spec.policy.canary: write a number of clusters (3) or a percentage",
+        (rollout("waves: [0]"), "MultiClusterService r: spec.rollout.waves[0]: with none at all", "correct the field"),
+        (rollout("soak: soon, canary: 1.5"), "spec.rollout.canary: write a number of clusters (3) or a percentage",
          "correct the fields"),
-        (rollout("windows: [{schedule: '0 25 * * *', duration: 1h}]"), "spec.policy.windows[0].schedule: '0 25",
+        (rollout("windows: [{schedule: '0 25 * * *', duration: 1h}]"), "spec.rollout.windows[0].schedule: '0 25",
          "correct the field"),
         (rollout("windows: [{schedule: '0 2 * * *', duration: 1h, timeZone: Mars}]"), "'Mars' is no time zone",
          "correct the field"),
-        (rollout("maxConcurent: 3"), "spec.policy.maxConcurent: extra inputs are not permitted", "correct the field"),
+        (rollout("maxConcurent: 3"), "spec.rollout.maxConcurent: extra inputs are not permitted", "correct the field"),
         (rollout("canarySelector: {matchLabels: {a: b}}"), "canarySelector picks none of the clusters",
          "label a cluster"),
-        (rollout("") + "---\n{apiVersion: v1, kind: Rollout, metadata: {name: r}}", "document 3: a second Rollout",
-         "leave one"),
+        (CLUSTER + "---\n{apiVersion: windlass.dev/v1alpha1, kind: Rollout, metadata: {name: r}}",
+         "document 2: there is no kind Rollout", "write it as spec.rollout of the MultiClusterService"),
+        (rollout("waves: [1]") + owner("s", "waves: [2]"), "spec.rollout differs between r, s", "--rollout NAME"),
         ("a: [", "f.yaml: line 1", "correct the text"),
     ],
 )  # fmt: skip
@@ -194,6 +201,32 @@ def test_a_fleet_that_is_wrong(
     assert problem in err
     assert hint in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--rollout", "x"], "holds no MultiClusterService x with spec.rollout"),
+        (["--step-time", "soon"], "--step-time: 'soon' is no duration"),
+        (["--approval-time", "1 hour"], "--approval-time: '1 hour' is no duration"),
+    ],
+)
+def test_a_fleet_that_is_asked_wrongly(capsys: pytest.CaptureFixture[str], words: list[str], problem: str) -> None:
+    code, _, err = called(capsys, "fleet", str(FLEET), *words)
+    assert code == 1
+    assert problem in err
+
+
+def test_of_several_rollouts_one_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(rollout("canary: 1") + owner("s", "waves: [2]"))
+    code, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"), "--rollout", "r")
+    assert (code, "1 (canary)" in out) == (0, True)
+
+
+def test_what_a_plan_does_not_heed_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(CLUSTER.rstrip()[:-1] + ", spec: {rollout: {approval: EveryStep}}}\n")
+    code, out, _ = called(capsys, "fleet", str(tmp_path / "f.yaml"))
+    assert (code, "left out: 1 spec.rollout of a ClusterDeployment" in out) == (0, True)
 
 
 @pytest.mark.parametrize(

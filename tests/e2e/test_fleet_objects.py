@@ -71,6 +71,9 @@ ROLLOUT = {
     "orderBy": {"label": "ring", "values": ["0"]},
     "windows": [{"schedule": "0 22 * * 1-5", "duration": "6h", "timeZone": "Europe/Berlin"}],
 }
+MANIFESTS = {"localSourceRef": {"kind": "ConfigMap", "name": "a"}}
+UPGRADES = [{"name": "b", "version": "1"}, {"name": "c"}]
+EQUALS = {"matchExpressions": [{"key": "a", "operator": "Equals"}]}
 FREEZE = {"since": AT, "reason": "end of the year"}
 SERVICES = {
     "services": [{**SERVICE, "values": "a: 1", "dependsOn": [{"name": "db"}]}, {"name": "db", "template": "db"}]
@@ -208,12 +211,12 @@ LARGEST = [
     [
         (chain(*LARGEST), ""),
         (chain({"name": "a"}, {"name": "a"}), "Duplicate value"),
-        (chain({"name": "a", "availableUpgrades": [{"name": "b", "version": "1"}, {"name": "c"}]}), "either all or none"),
+        (chain({"name": "a", "availableUpgrades": UPGRADES}), "either all or none"),
         (chain({"name": "A_b"}), "spec.supportedTemplates[0].name"),
         (made("ServiceTemplate"), "exactly one of helm, kustomize and resources"),
         (made("ServiceTemplate", helm={}), "exactly one of chartSpec, chartRef and chartSource"),
-        (made("ServiceTemplate", helm=HELM, resources={"localSourceRef": {"kind": "ConfigMap", "name": "a"}}), "exactly one"),
-        (made("ServiceTemplate", resources={"localSourceRef": {"kind": "ConfigMap", "name": "a"}}), ""),
+        (made("ServiceTemplate", helm=HELM, resources=MANIFESTS), "exactly one"),
+        (made("ServiceTemplate", resources=MANIFESTS), ""),
         (made("ServiceTemplate", kustomize={"remoteSourceSpec": {"git": {"url": "https://a"}}, "path": "./x"}), ""),
         (made("ServiceTemplate", kustomize={"remoteSourceSpec": {}}), "exactly one of git, bucket and oci"),
         (made("ServiceTemplate", helm=HELM, colour="red"), 'unknown field "spec.colour"'),
@@ -223,7 +226,7 @@ LARGEST = [
         (made("MultiClusterService", rollout={"waves": [0]}), "spec.rollout.waves[0]"),
         (made("MultiClusterService", rollout={"canary": "101%"}), "spec.rollout.canary"),
         (made("MultiClusterService", rollout={"soak": "soon"}), "spec.rollout.soak"),
-        (made("MultiClusterService", clusterSelector={"matchExpressions": [{"key": "a", "operator": "Equals"}]}), "operator"),
+        (made("MultiClusterService", clusterSelector=EQUALS), "operator"),
         (made("ClusterDeployment", rollout={"freeze": [{"since": AT}]}), "reason"),
         (made("ClusterDeployment", template="adopted-cluster-1-0", credential="edge", config={"any": 1}), ""),
     ],

@@ -101,6 +101,7 @@ class Reason(StrEnum):
     SELECTOR_MISSING = "SelectorMissing"
     SELECTOR_INVALID = "SelectorInvalid"
     PRIORITY_OUT_OF_RANGE = "PriorityOutOfRange"
+    ROLLOUT_INVALID = "RolloutInvalid"
     # anywhere
     API_UNAVAILABLE = "ApiUnavailable"
     API_CONFLICT = "ApiConflict"

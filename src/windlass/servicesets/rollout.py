@@ -1,6 +1,8 @@
 """Public face of rollouts over a fleet: policy, waves, windows, the next decision, plans. All of it is pure."""
 
+from windlass.domain.servicesets.rollout.cluster_policy import ClusterApproval, ClusterPolicy, Freeze, gates
 from windlass.domain.servicesets.rollout.critical import Segment, critical_path
+from windlass.domain.servicesets.rollout.documents import cluster_policy, past_steps, rollout_policy
 from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, Intent, Owned
 from windlass.domain.servicesets.rollout.intents import intents
 from windlass.domain.servicesets.rollout.next_action import next_actions
@@ -29,12 +31,15 @@ __all__ = [
     "Approval",
     "CanaryMissingError",
     "Change",
+    "ClusterApproval",
     "ClusterIntents",
     "ClusterPlan",
+    "ClusterPolicy",
     "ClusterState",
     "Decision",
     "Finding",
     "Fleet",
+    "Freeze",
     "Gate",
     "Hold",
     "Hop",
@@ -58,13 +63,17 @@ __all__ = [
     "Wave",
     "WavePlan",
     "Window",
+    "cluster_policy",
     "critical_path",
+    "gates",
     "intents",
     "next_actions",
     "next_opening",
     "opening_at",
     "opening_from",
+    "past_steps",
     "plan",
     "review",
+    "rollout_policy",
     "waves",
 ]

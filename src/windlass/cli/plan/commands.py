@@ -61,22 +61,32 @@ def fleet(
     system_namespace: Annotated[
         str, typer.Option("--system-namespace", metavar="NAME", help="Where what is for the management cluster lies.")
     ] = SYSTEM_NAMESPACE,
+    rollout: Annotated[
+        str, typer.Option("--rollout", metavar="NAME", help="MultiClusterService whose spec.rollout counts.")
+    ] = "",
+    step_time: Annotated[
+        str, typer.Option("--step-time", metavar="TIME", help="How long a step without a past takes.")
+    ] = "5m",
+    approval_time: Annotated[
+        str, typer.Option("--approval-time", metavar="TIME", help="How long people take to approve a wave.")
+    ] = "0s",
     output: Format = Output.TABLE,
 ) -> None:
     """Show what a rollout over a whole fleet would do: steps, waves, gates, predicted times, the critical path.
 
-    The manifests are ClusterDeployment, MultiClusterService, ServiceSet (what is there), ServiceTemplate,
-    ServiceTemplateChain and at most one Rollout, which holds the policy and past durations; what kubectl get -o json
-    prints will do. Nothing is changed. -o wide shows every step.
+    The manifests are ClusterDeployment, MultiClusterService, ServiceSet (what is there), ServiceTemplate and
+    ServiceTemplateChain; what kubectl get -o json prints will do. How the rollout goes is in spec.rollout of the
+    MultiClusterService, how long steps took in its status.pastSteps. Nothing is changed. -o wide shows every step.
     """
-    from windlass.cli.plan.files import fleet_of, time_of
+    from windlass.cli.plan.files import duration_of, fleet_of, time_of
     from windlass.cli.plan.views import document, report
     from windlass.domain.servicesets.rollout.plan import plan
     from windlass.domain.servicesets.rollout.review import review
 
-    given = fleet_of(file, system_namespace)
+    given = fleet_of(file, system_namespace, rollout, duration_of("--step-time", step_time))
+    approval_wait = duration_of("--approval-time", approval_time)
     now = time_of(at) if at else datetime.now(UTC).replace(microsecond=0)
-    made = plan(given.policy, given.fleet, now, given.predictions, given.approval_wait)
+    made = plan(given.policy, given.fleet, now, given.predictions, approval_wait)
     findings = review(given.fleet)
     if output in {Output.JSON, Output.YAML}:
         emit(document(made, findings), output)

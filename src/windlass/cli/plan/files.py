@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
 from windlass.cli.manifests import Manifest, read_manifests
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import GROUP, Kind
 from windlass.domain.servicesets.chains import ChainGraph
-from windlass.domain.servicesets.errors import ServiceSetError
+from windlass.domain.servicesets.errors import RolloutInvalidError, ServiceSetError
 from windlass.domain.servicesets.models import (
     ClusterDeployment,
     MultiClusterService,
@@ -26,11 +25,12 @@ from windlass.domain.servicesets.models import (
     ServiceTemplateChain,
     StateManagementProvider,
 )
+from windlass.domain.servicesets.rollout.documents import past_steps, rollout_policy
 from windlass.domain.servicesets.rollout.fleet import Fleet
 from windlass.domain.servicesets.rollout.policy import RolloutPolicy
-from windlass.domain.servicesets.rollout.predictions import DEFAULT, PastStep, Predictions
-from windlass.domain.servicesets.rollout.windows import Duration
+from windlass.domain.servicesets.rollout.predictions import DEFAULT, Predictions
 from windlass.domain.servicesets.snapshot import Snapshot
+from windlass.domain.text.durations import DurationError, parse_duration
 
 KINDS: Final[dict[str, type[ServiceObject]]] = {
     model.KIND: model
@@ -43,32 +43,8 @@ KINDS: Final[dict[str, type[ServiceObject]]] = {
         StateManagementProvider,
     )
 }
-ROLLOUT: Final = "Rollout"
 PACKAGE_KINDS: Final = {*Kind, "PackageRepository"}
 """Kinds of ours that may well stand beside a fleet's."""
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, hide_input_in_errors=True)
-
-
-class _PastStep(_Part):
-    """How long one step took; ``from`` is absent for an installation."""
-
-    start: str = Field(default="", alias="from")
-    end: str = Field(alias="to", min_length=1)
-    duration: Duration
-
-
-class _Predictions(_Part):
-    default: Duration = DEFAULT
-    approval: Duration = timedelta()
-    past: tuple[_PastStep, ...] = ()
-
-
-class _RolloutSpec(_Part):
-    policy: RolloutPolicy = Field(default_factory=RolloutPolicy)
-    durations: _Predictions = Field(default_factory=_Predictions)
 
 
 @dataclass(frozen=True)
@@ -86,15 +62,13 @@ class GivenFleet:
     Attributes:
         fleet: clusters, services, templates, chains.
         policy: of the rollout.
-        predictions: from its past durations.
-        approval_wait: how long people take to approve.
+        predictions: from the durations of past steps.
         left_out: kinds that have no part in a plan, and how many objects of each the file holds.
     """
 
     fleet: Fleet
     policy: RolloutPolicy
     predictions: Predictions
-    approval_wait: timedelta
     left_out: Mapping[str, int]
 
 
@@ -120,23 +94,25 @@ def chain_of(file: str, name: str) -> FoundChain:
     return chosen[0]
 
 
-def fleet_of(file: str, system_namespace: str) -> GivenFleet:
+def fleet_of(file: str, system_namespace: str, rollout: str = "", step_time: timedelta = DEFAULT) -> GivenFleet:
     """Return what a file says about clusters, services and their rollout.
 
     Manifests of a fleet often stand among others (namespaces, chart sources, credentials): those are counted.
+
+    Args:
+        file: see `windlass.cli.manifests.read_manifests`.
+        system_namespace: where the ServiceSets, templates and chains of the management cluster are.
+        rollout: the MultiClusterService whose ``spec.rollout`` counts, if several differ.
+        step_time: how long a step without a past takes.
 
     Raises:
         PermanentError: VALIDATION_FAILED; a document does not hold what it should, or two have one name.
     """
     objects: list[ServiceObject] = []
     places: dict[tuple[str, str, str], str] = {}
-    rollouts: list[Manifest] = []
     left_out: Counter[str] = Counter()
     for one in read_manifests(file):
         kind = one.object["kind"]
-        if kind == ROLLOUT:
-            rollouts.append(one)
-            continue
         if kind not in KINDS:
             _check_misspelt(one)
             left_out[kind] += 1
@@ -148,8 +124,6 @@ def fleet_of(file: str, system_namespace: str) -> GivenFleet:
         places[key] = one.place
         objects.append(made)
         _check_chain(made, one.place)
-    if len(rollouts) > 1:
-        _refuse(rollouts[1].place, f"a second {ROLLOUT}; the first is {rollouts[0].place}", "leave one of them out")
     fleet = Fleet(
         clusters=tuple(one for one in objects if isinstance(one, ClusterDeployment)),
         multi_cluster_services=tuple(one for one in objects if isinstance(one, MultiClusterService)),
@@ -160,14 +134,13 @@ def fleet_of(file: str, system_namespace: str) -> GivenFleet:
         one.spec.service_spec.provider.self_management for one in fleet.multi_cluster_services
     ):
         _refuse(file, f"holds no {ClusterDeployment.KIND}", "add the clusters that the rollout goes over")
-    spec = _rollout(rollouts)
+    if held_back := sum(cluster.spec.rollout is not None for cluster in fleet.clusters):
+        left_out[f"spec.rollout of a {ClusterDeployment.KIND}"] = held_back
+    past = (step for owner in fleet.multi_cluster_services for step in past_steps(owner))
     return GivenFleet(
         fleet=fleet,
-        policy=spec.policy,
-        predictions=Predictions(
-            (PastStep(one.start, one.end, one.duration) for one in spec.durations.past), spec.durations.default
-        ),
-        approval_wait=spec.durations.approval,
+        policy=_policy(file, fleet, rollout),
+        predictions=Predictions(past, step_time),
         left_out=left_out,
     )
 
@@ -185,14 +158,36 @@ def time_of(text: str) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _rollout(found: Sequence[Manifest]) -> _RolloutSpec:
-    if not found:
-        return _RolloutSpec()
-    spec: Any = found[0].object.get("spec", {})
+def duration_of(option: str, text: str) -> timedelta:
+    """Read a duration that an option gives.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED; it is none.
+    """
     try:
-        return _RolloutSpec.model_validate(spec)
-    except ValidationError as error:
-        _refuse_fields(found[0].place, "spec", error)
+        return parse_duration(text)
+    except DurationError as error:
+        _refuse(option, str(error), "write it like 90s, 30m, 1h30m or 2d")
+
+
+def _policy(file: str, fleet: Fleet, name: str) -> RolloutPolicy:
+    """Return the one policy of a plan: that of ``name``, or the one on which all MultiClusterServices agree."""
+    owners = {one.metadata.name: one for one in fleet.multi_cluster_services if one.spec.rollout is not None}
+    if name and name not in owners:
+        known = ", ".join(sorted(owners)) or "none has it"
+        _refuse("--rollout", f"{file} holds no {MultiClusterService.KIND} {name} with spec.rollout", f"known: {known}")
+    found: dict[str, RolloutPolicy] = {}
+    for one, owner in owners.items():
+        try:
+            found[one] = rollout_policy(owner)
+        except RolloutInvalidError as error:
+            _refuse(file, error.message, error.hint)
+    if name:
+        return found[name]
+    different = [one for number, one in enumerate(found) if found[one] not in list(found.values())[:number]]
+    if len(different) > 1:
+        _refuse(file, f"spec.rollout differs between {', '.join(different)}", "say which counts with --rollout NAME")
+    return found[different[0]] if different else RolloutPolicy()
 
 
 def _model[M: ServiceObject](one: Manifest, model: type[M]) -> M:
@@ -205,7 +200,9 @@ def _model[M: ServiceObject](one: Manifest, model: type[M]) -> M:
 def _check_misspelt(one: Manifest) -> None:
     """Refuse a kind that was probably meant to be one of ours; what is left out should not be what counts."""
     kind: str = one.object["kind"]
-    known = [*KINDS, ROLLOUT]
+    if kind == "Rollout" and one.object["apiVersion"].partition("/")[0] == GROUP:
+        _refuse(one.place, "there is no kind Rollout", "write it as spec.rollout of the MultiClusterService")
+    known = [*KINDS]
     ours = one.object["apiVersion"].partition("/")[0] == GROUP and kind not in PACKAGE_KINDS
     close = difflib.get_close_matches(kind, known, n=1, cutoff=0.85)
     if close or ours:

@@ -287,6 +287,24 @@ class PriorityOutOfRangeError(ServiceSetError):
         self.priority = priority
 
 
+class RolloutInvalidError(ServiceSetError):
+    """``spec.rollout`` of an object cannot be read.
+
+    Attributes:
+        owner: the object as texts call it.
+        problems: ``field: what is wrong`` for each field.
+    """
+
+    def __init__(self, owner: str, problems: Sequence[str]) -> None:
+        super().__init__(
+            Reason.ROLLOUT_INVALID,
+            f"{owner}: {'; '.join(problems)}",
+            hint="correct the field" + ("s" if len(problems) > 1 else ""),
+        )
+        self.owner = owner
+        self.problems = tuple(problems)
+
+
 class UpgradePathsError(ServiceSetError):
     """Upgrade paths of stored services cannot be worked out: all that is wrong, so that it can be mended at once.
 

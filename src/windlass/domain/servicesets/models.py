@@ -320,9 +320,22 @@ class ServiceUpgradePaths(Manifest):
 # -- what wants services -----------------------------------------------------------------------------------------------
 
 
-class ClusterDeploymentSpec(Manifest):
-    """An adopted cluster and its services."""
+class SecretKey(Manifest):
+    """A key of a Secret."""
 
+    name: str = ""
+    key: str = ""
+
+
+class ClusterDeploymentSpec(Manifest):
+    """An adopted cluster and its services.
+
+    ``rollout`` says when its own services may move; see `windlass.domain.servicesets.rollout.documents`.
+    """
+
+    kubeconfig_secret: SecretKey | None = None
+    service_account_name: str = ""
+    rollout: Mapping[str, Any] | None = None
     template: str = ""
     credential: str = ""
     config: Any = None
@@ -349,12 +362,16 @@ class ClusterDeployment(ServiceObject):
 
 
 class MultiClusterServiceSpec(Manifest):
-    """Services for every cluster that the selector picks; an empty selector picks none."""
+    """Services for every cluster that the selector picks; an empty selector picks none.
+
+    ``rollout`` says how a change goes over them; see `windlass.domain.servicesets.rollout.documents`.
+    """
 
     cluster_selector: LabelSelector = Field(default_factory=LabelSelector)
     depends_on: tuple[str, ...] = ()
     service_spec: ServiceSpec = Field(default_factory=ServiceSpec)
     keep_services_on_selector_mismatch: StrictBool = False
+    rollout: Mapping[str, Any] | None = None
 
 
 class MatchingCluster(ObjectReference):
@@ -373,6 +390,7 @@ class MultiClusterServiceStatus(Manifest):
     services: tuple[ServiceState, ...] = ()
     services_upgrade_paths: tuple[ServiceUpgradePaths, ...] = ()
     matching_clusters: tuple[MatchingCluster, ...] = ()
+    past_steps: tuple[Mapping[str, Any], ...] = ()
     conditions: tuple[Condition, ...] = ()
     observed_generation: Int64 = 0
 

@@ -82,6 +82,7 @@ class Gate(StrEnum):
     BUDGET = "FailureBudget"
     SOAK = "Soak"
     APPROVAL = "Approval"
+    FREEZE = "Freeze"
     WINDOW = "Window"
     CONCURRENCY = "Concurrency"
     DEPENDENCY = "Dependency"
