@@ -91,6 +91,7 @@ class Reason(StrEnum):
     DEPENDENCY_NOT_DESIRED = "DependencyNotDesired"
     DEPENDENCY_NOT_DEFINED = "DependencyNotDefined"
     DEPENDENCY_CYCLE = "DependencyCycle"
+    REFERENCE_NOT_FOUND = "ReferenceNotFound"
     SEVERAL_SERVICE_SETS = "SeveralServiceSets"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     TEMPLATE_INVALID = "TemplateInvalid"

@@ -1,6 +1,7 @@
 """Public face of rollouts over a fleet: policy, waves, windows, the next decision, plans. All of it is pure."""
 
 from windlass.domain.servicesets.rollout.cluster_policy import ClusterApproval, ClusterPolicy, Freeze, gates
+from windlass.domain.servicesets.rollout.conditions import ConditionType, ObjectConditions, conditions
 from windlass.domain.servicesets.rollout.critical import Segment, critical_path
 from windlass.domain.servicesets.rollout.documents import cluster_policy, past_steps, rollout_policy
 from windlass.domain.servicesets.rollout.fleet import Change, ClusterIntents, Fleet, Intent, Owned
@@ -36,6 +37,7 @@ __all__ = [
     "ClusterPlan",
     "ClusterPolicy",
     "ClusterState",
+    "ConditionType",
     "Decision",
     "Finding",
     "Fleet",
@@ -44,6 +46,7 @@ __all__ = [
     "Hold",
     "Hop",
     "Intent",
+    "ObjectConditions",
     "Observed",
     "Opening",
     "Order",
@@ -64,6 +67,7 @@ __all__ = [
     "WavePlan",
     "Window",
     "cluster_policy",
+    "conditions",
     "critical_path",
     "gates",
     "intents",

@@ -120,7 +120,7 @@ def test_chains_have_to_be_valid() -> None:
     judged = WEB.changed(status=WEB.status.changed(valid=False, validation_error="nobody likes it"))
     (error,) = validate_chain(judged)
     assert error.problem == "nobody likes it"
-    assert str(error).startswith("ServiceTemplateChain prod/web is not valid: nobody likes it (a chain never changes")
+    assert str(error).startswith("ServiceTemplateChain prod/web is not valid: nobody likes it (correct the chain")
 
 
 def test_an_invalid_chain_is_told_once() -> None:

@@ -137,7 +137,7 @@ class TemplateInvalidError(ServiceSetError):
         super().__init__(
             Reason.TEMPLATE_INVALID,
             f"ServiceTemplate {template} of service {service} is not valid: {problem}",
-            hint="its status says what is wrong; a template never changes, so make a new one",
+            hint="its status says what is wrong; a template cannot change, so create another one",
             actor=Actor.AUTHOR,
         )
         self.template = template
@@ -164,7 +164,7 @@ class ChainInvalidError(ServiceSetError):
         super().__init__(
             Reason.CHAIN_INVALID,
             f"ServiceTemplateChain {chain} is not valid: {problem}",
-            hint="a chain never changes, so make a new one and name it in templateChain",
+            hint="correct the chain, or name another one in templateChain",
             actor=Actor.AUTHOR,
         )
         self.chain = chain

@@ -154,7 +154,7 @@ class HelmSource(Manifest):
 
 
 class ServiceTemplateSpec(Manifest):
-    """What a template deploys: exactly one of ``helm``, ``kustomize``, ``resources``. It never changes."""
+    """What a template deploys: exactly one of ``helm``, ``kustomize``, ``resources``. It cannot change."""
 
     helm: HelmSource | None = None
     kustomize: Mapping[str, Any] | None = None
@@ -196,7 +196,7 @@ class SupportedTemplate(Manifest):
 
 
 class ServiceTemplateChainSpec(Manifest):
-    """A directed graph of templates. Edges are explicit; version numbers imply none. It never changes."""
+    """A directed graph of templates. Edges are explicit; version numbers imply none."""
 
     supported_templates: tuple[SupportedTemplate, ...] = ()
 

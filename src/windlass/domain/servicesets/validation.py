@@ -69,8 +69,12 @@ def validate_references(
 
 
 def validate_chain(chain: ServiceTemplateChain) -> tuple[ChainInvalidError, ...]:
-    """Return what is wrong with a chain: what its status says, or else what can be seen from its spec."""
-    if chain.status.valid is False:
+    """Return what is wrong with a chain: what its status says of this spec, or else what can be seen from the spec.
+
+    Chains may change: a status of an earlier generation does not count. A status without a generation is K0rdent's.
+    """
+    current = chain.status.observed_generation in {0, chain.metadata.generation}
+    if current and chain.status.valid is False:
         return (ChainInvalidError(key_of(chain), chain.status.validation_error or "its status says so"),)
     return tuple(graph.check(chain))
 
