@@ -8,8 +8,11 @@ from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
+from domain.servicesets.manifests import MANIFESTS as KCM
 from kubernetes.aio import client as kube
 from kubernetes.aio import config
+
+from windlass.cli.importing.conversion import Credentials, convert
 
 pytestmark = pytest.mark.stack
 
@@ -237,6 +240,16 @@ async def test_what_a_schema_can_check(api: Api, obj: dict[str, Any], refusal: s
 
     assert (status in {400, 422}, status == 201) == (bool(refusal), not refusal), answer.get("message")
     assert refusal in answer.get("message", "")
+
+
+@pytest.mark.parametrize("kind", KCM)
+async def test_what_is_imported_is_taken(api: Api, kind: str) -> None:
+    document = {**KCM[kind], "metadata": {"name": "fleet-import"}}
+    converted = convert(document, Credentials({}))
+
+    status, answer = await api.call("POST", OBJECTS[kind][0], converted.object, dryRun="All", fieldValidation="Strict")
+
+    assert status == 201, answer.get("message")
 
 
 async def test_names_for_people(api: Api) -> None:

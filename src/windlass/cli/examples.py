@@ -95,6 +95,13 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("windlass plan fleet fleet.yaml --at 2026-06-01T20:00:00+02:00 -o wide", "every step, from a time on"),
         ("cat fleet/*.yaml | windlass plan fleet - -o json", "from standard input, for programs"),
     ),
+    "import kcm": (
+        ("windlass import kcm clusters/ --output-file fleet.yaml", "K0rdent's manifests of a folder"),
+        (
+            "windlass import kcm clusters/ | kubectl apply --dry-run=server -f -",
+            "whether the API server takes them",
+        ),
+    ),
     "worker": (
         ("windlass worker --role all", "worker and watcher in one process"),
         ("windlass worker --log-format json", "under an init system"),

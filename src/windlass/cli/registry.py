@@ -45,6 +45,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str, str]]]] = {
     },
     "Service sets": {
         "plan": ("plan.commands", "app", "Show the route of a chain or the plan of a rollout (chain, fleet)"),
+        "import": ("importing.commands", "app", "Convert manifests of other tools (kcm)"),
     },
     "Processes": {
         "worker": ("run", "worker", "Run package lifecycles"),
