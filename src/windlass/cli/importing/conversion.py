@@ -154,9 +154,9 @@ def _kept(value: Any, schema: Mapping[str, Any], path: str, lost: list[str]) -> 
             kept[key] = _kept(item, cast("Object", inner), f"{path}.{key}", lost)
         return kept
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
-        items = cast("list[Any]", value)
-        return [_kept(item, schema["items"], f"{path}[{number}]", lost) for number, item in enumerate(items)]
-    return value
+        entries = enumerate(cast("list[Any]", value))
+        return [_kept(entry, schema["items"], f"{path}[{number}]", lost) for number, entry in entries]
+    return cast("Any", value)
 
 
 def _cluster(made: Object, credentials: Credentials) -> Iterator[str]:
@@ -206,7 +206,7 @@ def _wrong(kind: str, made: Object) -> Iterator[str]:
     if not made["metadata"].get("name"):
         yield "metadata.name: is missing"
     try:
-        KINDS[kind].model_validate_json(json.dumps(made, default=str), strict=True, by_alias=True, by_name=False)
+        KINDS[kind].model_validate(made, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         for one in error.errors(include_url=False, include_input=False, include_context=False):
             path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in one["loc"]).lstrip(".")

@@ -13,10 +13,10 @@ from windlass.contracts.schema_rules import DNS_LABEL_PATTERN, DNS_SUBDOMAIN_PAT
 _DURATION_PATTERN: Final = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 LABEL_KEY_PATTERN: Final = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE_PATTERN: Final = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
-FREE: Final = {"x-kubernetes-preserve-unknown-fields": True}
+FREE: Final[dict[str, Any]] = {"x-kubernetes-preserve-unknown-fields": True}
 """Schema extension of what Windlass passes on without looking into it."""
 
-ATOMIC: Final = {"x-kubernetes-list-type": "atomic"}
+ATOMIC: Final[dict[str, Any]] = {"x-kubernetes-list-type": "atomic"}
 """Schema extension of lists that are replaced as a whole."""
 
 type Name = Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)]

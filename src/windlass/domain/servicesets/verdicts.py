@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import cast
 
 from windlass.domain.packages.versions import VersionRange, VersionRangeError
 from windlass.domain.servicesets import chains as graph
@@ -76,4 +77,4 @@ def _undelivered(content: dict[str, object]) -> str:
 
 def _part(document: dict[str, object], name: str) -> dict[str, object]:
     value = document.get(name)
-    return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
