@@ -112,6 +112,7 @@ def test_the_label_of_the_management_cluster_has_a_note() -> None:
             "spec.serviceSpec.services[0].name: string should match pattern",
         ),
         (kcm("ClusterTemplate", spec={}), "the kind has no counterpart"),
+        (kcm("ServiceTemplateChain", spec=[1]), "spec: is no object"),
     ],
 )
 def test_an_object_that_cannot_be_one_is_left_out_with_a_note(document: dict[str, Any], note: str) -> None:

@@ -99,7 +99,8 @@ def convert(document: Object, credentials: Credentials) -> Converted:
         "spec": spec,
     }
     notes += list(_ADJUSTED[kind](made, credentials)) if kind in _ADJUSTED else []
-    if wrong := list(_wrong(kind, made)):
+    odd = [f"{key}: is no object" for key in ("metadata", "spec") if not isinstance(document.get(key) or {}, dict)]
+    if wrong := [*odd, *_wrong(kind, made)]:
         return Converted(kind, name, None, (*notes, *wrong))
     return Converted(kind, name, made, tuple(notes))
 
