@@ -96,6 +96,19 @@ def test_how_a_cluster_is_reached(identity: dict[str, str], secret: str) -> None
     assert any(note.startswith(f"spec.kubeconfigSecret: added, Secret {secret}") for note in found.notes)
 
 
+def test_labels_of_a_cluster_that_selectors_do_not_read_have_a_note() -> None:
+    found = convert(kcm("ClusterDeployment", spec={"config": {"clusterLabels": {"stage": "prod"}}}), NOBODY)
+    assert [note for note in found.notes if note.startswith("spec.config.clusterLabels: selectors")]
+
+
+def test_a_template_that_cannot_be_delivered_yet_has_a_note() -> None:
+    source = {"localSourceRef": {"kind": "GitRepository", "name": "x"}, "path": "./base"}
+    found = convert(kcm("ServiceTemplate", spec={"kustomize": source}), NOBODY)
+    assert found.notes == (
+        "kept, and not valid for now: spec.kustomize comes from a Git repository, which Windlass does not deliver yet",
+    )
+
+
 def test_the_label_of_the_management_cluster_has_a_note() -> None:
     selector = {"matchLabels": {"k0rdent.mirantis.com/management-cluster": "true"}}
     found = convert(kcm("MultiClusterService", namespace="", spec={"clusterSelector": selector}), NOBODY)
@@ -111,6 +124,8 @@ def test_the_label_of_the_management_cluster_has_a_note() -> None:
             kcm("MultiClusterService", namespace="", spec={"serviceSpec": {"services": [{"name": "A b"}]}}),
             "spec.serviceSpec.services[0].name: string should match pattern",
         ),
+        (kcm("ClusterDeployment", "edge-${SUFFIX}", spec={}), "metadata.name: 'edge-${SUFFIX}' is no name"),
+        (kcm("ClusterDeployment", namespace="${NAMESPACE}", spec={}), "metadata.namespace: '${NAMESPACE}' is no name"),
         (kcm("ClusterTemplate", spec={}), "the kind has no counterpart"),
         (kcm("ServiceTemplateChain", spec=[1]), "spec: is no object"),
     ],
@@ -131,7 +146,7 @@ def paths(value: Any, path: str = "spec") -> set[str]:
     return set()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=30)
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
 def test_every_field_moves_over_or_has_a_note(kind: str, data: st.DataObject) -> None:

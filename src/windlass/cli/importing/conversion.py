@@ -7,6 +7,7 @@ the schema does not have is left out with a note; nothing is left out in silence
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -17,11 +18,15 @@ from pydantic import ValidationError
 from windlass.contracts.crds import object_schema
 from windlass.contracts.fleet.resources import FLEET
 from windlass.contracts.objects import KubeObject
-from windlass.domain.ids import API_VERSION
+from windlass.contracts.schema_rules import DNS_SUBDOMAIN_PATTERN
+from windlass.domain.ids import API_VERSION, is_dns_label
+from windlass.domain.servicesets.models import ServiceTemplate
+from windlass.domain.servicesets.verdicts import template_problem
 
 KCM_GROUP: Final = "k0rdent.mirantis.com"
 KINDS: Final[dict[str, type[KubeObject]]] = {one.model.__name__: one.model for one in FLEET}
 
+_NAME: Final = re.compile(DNS_SUBDOMAIN_PATTERN)
 KEPT_METADATA: Final = ("name", "namespace", "labels", "annotations")
 _SERVER: Final = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "selfLink"}
@@ -166,6 +171,8 @@ def _cluster(made: Object, credentials: Credentials) -> Iterator[str]:
     for field in ("template", "config"):
         if field in spec:
             yield f"spec.{field}: kept and not used, since Windlass adopts clusters and creates none"
+    if _part(_part(spec, "config"), "clusterLabels"):
+        yield "spec.config.clusterLabels: selectors of MultiClusterServices read metadata.labels; repeat them there"
     if "kubeconfigSecret" in spec:
         return
     credential = str(spec.get("credential") or "")
@@ -195,7 +202,17 @@ def _owner(made: Object, _: Credentials) -> Iterator[str]:
         )
 
 
+def _template(made: Object, _: Credentials) -> Iterator[str]:
+    try:
+        problem = template_problem(ServiceTemplate.from_object(made))
+    except ValidationError:
+        return  # told with everything else that is wrong
+    if problem:
+        yield f"kept, and not valid for now: {problem}"
+
+
 _ADJUSTED: Final = {
+    "ServiceTemplate": _template,
     "ClusterDeployment": _cluster,
     "MultiClusterService": _owner,
     "StateManagementProvider": _provider,
@@ -204,8 +221,13 @@ _ADJUSTED: Final = {
 
 def _wrong(kind: str, made: Object) -> Iterator[str]:
     """Yield what the API server would refuse."""
-    if not made["metadata"].get("name"):
+    name, namespace = (made["metadata"].get(key) for key in ("name", "namespace"))
+    if not name:
         yield "metadata.name: is missing"
+    elif not _NAME.fullmatch(str(name)):
+        yield f"metadata.name: {name!r} is no name that the API server takes; fill in its variables first"
+    if namespace and not is_dns_label(str(namespace)):
+        yield f"metadata.namespace: {namespace!r} is no namespace; fill in its variables first"
     try:
         KINDS[kind].model_validate(made, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
