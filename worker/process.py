@@ -220,9 +220,12 @@ class Process:
             self.metrics.registry.unregister(packages)
 
     def _kube(self, role: str) -> KubeClient:
-        rate = self.settings.rates.watcher if role == WATCHER else self.settings.rates.shards
+        settings = self.settings
+        watches = role == WATCHER
+        rate = settings.rates.watcher if watches else settings.rates.shards
+        kubeconfig = settings.watcher_kubeconfig if watches else settings.kubeconfig
         return KubeClient.from_kubeconfig(
-            self.settings.kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
+            kubeconfig, qps=rate.qps, burst=rate.burst, user_agent=f"windlass-{role}/{__version__}"
         )
 
 

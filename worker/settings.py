@@ -36,7 +36,8 @@ class Settings:
         shards: how many shards packages hash onto, if somebody asks for a number: that of a new installation, and an
             error where the installation has another one. None takes what there is.
         namespace: where the installation's own objects live (Leases).
-        kubeconfig: file with the cluster and the identity to use.
+        kubeconfig: file with the cluster and the identity of workers.
+        watcher_kubeconfig: the same of the watcher, whose account differs.
         data_dir: this process's folder: package cache, scratch files, locks.
         helm: the ``helm`` program, 4.2 or newer.
         ui: address of the Temporal UI's page for the namespace, empty if there is none.
@@ -65,6 +66,7 @@ class Settings:
     shards: int | None = None
     namespace: str = SYSTEM_NAMESPACE
     kubeconfig: Path
+    watcher_kubeconfig: Path
     data_dir: Path
     helm: Path
     ui: str = ""

@@ -120,7 +120,7 @@ async def test_everything_is_accepted_and_nothing_is_left_out(
 
 @pytest.mark.parametrize("process", ["worker", "watcher"])
 def test_what_windlass_itself_may_do_fits_on_one_screen(process: str) -> None:
-    text = (DEPLOY / "cluster" / f"{process}-rbac.yaml").read_text()
+    text = (DEPLOY / "rbac" / f"{process}.yaml").read_text()
     [role] = [one for one in text.split("---\n") if yaml.safe_load(one)["kind"] == "ClusterRole"]
     assert len(role.splitlines()) <= SCREEN
     for rule in yaml.safe_load(role)["rules"]:

@@ -80,7 +80,7 @@ class Installation:
         """Start ``windlass worker --role ROLE``; processes beside one another need data folders of their own."""
         env = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            **self.stack.env,
+            **self.stack.worker_env,
             "WINDLASS_INSTALLATION": self.name,
             "WINDLASS_KEYRING_FILE": str(self.folder / "keyring.yaml"),
             "WINDLASS_DIGEST_KEY_FILE": str(self.folder / "digest-key"),

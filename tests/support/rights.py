@@ -35,7 +35,7 @@ def documents(*files: str) -> list[Object]:
 
 async def prepare(kube: KubeClient) -> None:
     """Apply the rights of worker and watcher, and see that the kinds have the fields that the policies read."""
-    for document in documents("cluster/worker-rbac.yaml", "cluster/watcher-rbac.yaml"):
+    for document in documents("rbac/worker.yaml", "rbac/watcher.yaml"):
         await kube.apply(document, field_manager="tests")
     for kind, namespaced in (("Application", True), ("Module", False)):
         await _with_target(kube, kind)

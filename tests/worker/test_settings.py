@@ -50,7 +50,8 @@ def test_what_is_not_a_rate_is_refused_by_name(text: str) -> None:
 
 @given(cache=st.integers(1, 10_000), shards=st.integers(1, MAX_SHARDS))
 def test_the_shares_of_all_shards_reach_the_bound_and_exceed_it_by_less_than_one_each(cache: int, shards: int) -> None:
-    settings = Settings(kubeconfig=Path("k"), data_dir=Path("d"), helm=Path("h"), workflow_cache=cache)
+    k = Path("k")
+    settings = Settings(kubeconfig=k, watcher_kubeconfig=k, data_dir=Path("d"), helm=Path("h"), workflow_cache=cache)
     share = settings.cache_share(shards)
     assert share >= 1
     assert cache <= share * shards < cache + shards

@@ -44,6 +44,7 @@ HOOK_FILES = "WINDLASS_HOOK_FILES"
 HOOK_PROCESSES = "WINDLASS_HOOK_PROCESSES"
 HOOK_READABLE = "WINDLASS_HOOK_READABLE"
 HOOK_WRITABLE = "WINDLASS_HOOK_WRITABLE"
+WATCHER_KUBECONFIG = "WINDLASS_WATCHER_KUBECONFIG"
 METRICS_ADDRESS = "WINDLASS_METRICS_ADDRESS"
 CONTINUE_AFTER_EVENTS = "WINDLASS_CONTINUE_AFTER_EVENTS"
 ACCEPT_PLAIN_PAYLOADS = "WINDLASS_ACCEPT_PLAIN_PAYLOADS"
@@ -113,6 +114,32 @@ class Context:
             hint="start one with `windlass up`, or set KUBECONFIG",
             actor=Actor.USER,
         )
+
+    @property
+    def worker_kubeconfig(self) -> Path:
+        """The kubeconfig of worker processes: on an embedded stack that of their own account, never an administrator's.
+
+        Raises:
+            PermanentError: as `kubeconfig`.
+        """
+        found = self.kubeconfig
+        if self.stack is not None and found.absolute() == self.stack.kubeconfig:
+            return self.stack.worker_kubeconfig
+        return found
+
+    @property
+    def watcher_kubeconfig(self) -> Path:
+        """The kubeconfig of the watcher, which may run in one process with a worker and has an account of its own.
+
+        Raises:
+            PermanentError: as `kubeconfig`.
+        """
+        if named := self.environ.get(WATCHER_KUBECONFIG):
+            return Path(named)
+        found = self.kubeconfig
+        if self.stack is not None and found.absolute() == self.stack.kubeconfig:
+            return self.stack.watcher_kubeconfig
+        return found
 
     @property
     def temporal(self) -> TemporalTarget:

@@ -99,7 +99,8 @@ def _run(role: Role, data_dir: Path | None, work_dir: Path | None, log_format: L
     settings = Settings(
         installation=context.installation,
         shards=context.shards,
-        kubeconfig=context.kubeconfig,
+        kubeconfig=context.worker_kubeconfig,
+        watcher_kubeconfig=context.watcher_kubeconfig,
         data_dir=work_dir.absolute() if work_dir else context.data_dir / (role.value if pool else "worker"),
         helm=context.helm,
         ui=context.ui,

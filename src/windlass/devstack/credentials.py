@@ -26,15 +26,20 @@ CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 NODES: Final = "kwok"
 SERVICE: Final = "windlass"
+WORKER: Final = "system:serviceaccount:windlass-system:windlass-worker"
+WATCHER: Final = "system:serviceaccount:windlass-system:windlass-watcher"
 
 # User names with their groups. The two system users get their rights from the roles that the API server
-# creates for them; `windlass` has none until a role is bound to it.
+# creates for them; `windlass` has none until a role is bound to it. The two service accounts have the rights of
+# ``deploy/rbac`` on the management cluster; the groups are those that the API server gives to such accounts.
 USERS: Final = {
     ADMIN: ("system:masters",),
     CONTROLLER_MANAGER: (),
     SCHEDULER: (),
     NODES: ("system:masters",),
     SERVICE: ("windlass",),
+    WORKER: ("system:serviceaccounts", "system:serviceaccounts:windlass-system"),
+    WATCHER: ("system:serviceaccounts", "system:serviceaccounts:windlass-system"),
 }
 
 _VALIDITY: Final = dt.timedelta(days=3650)  # a development stack; nothing renews it
@@ -111,9 +116,12 @@ def ensure(folder: Path) -> Credentials:
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
         )
         write_secret(credentials.service_account_public_key, public)
-    if not credentials.tokens.exists():
-        lines = (f'{secrets.token_urlsafe(32)},{user},{user},"{",".join(groups)}"\n' for user, groups in USERS.items())
-        write_secret(credentials.tokens, "".join(lines).encode())
+    known = credentials.tokens.read_text() if credentials.tokens.exists() else ""
+    users = {row[1] for row in csv.reader(known.splitlines())}
+    missing = [(user, groups) for user, groups in USERS.items() if user not in users]
+    if missing:
+        lines = (f'{secrets.token_urlsafe(32)},{user},{user},"{",".join(groups)}"\n' for user, groups in missing)
+        write_secret(credentials.tokens, (known + "".join(lines)).encode())
     return credentials
 
 

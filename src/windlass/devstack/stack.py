@@ -177,6 +177,21 @@ class Stack:
         return Path(self.state.kubeconfig)
 
     @property
+    def worker_kubeconfig(self) -> Path:
+        """Kubeconfig of the account `windlass-worker`; that of the cluster in use when it is somebody else's."""
+        return self._account_kubeconfig(credentials.WORKER)
+
+    @property
+    def watcher_kubeconfig(self) -> Path:
+        """Kubeconfig of the account `windlass-watcher`; that of the cluster in use when it is somebody else's."""
+        return self._account_kubeconfig(credentials.WATCHER)
+
+    def _account_kubeconfig(self, user: str) -> Path:
+        if not self.state.apiserver_url:
+            return self.kubeconfig
+        return Credentials(self.data_dir / "pki").kubeconfig(user)
+
+    @property
     def clusters(self) -> list[Cluster]:
         """The clusters beside the management cluster."""
         return [Cluster(self.data_dir, name) for name in self.state.clusters]
@@ -216,6 +231,12 @@ class Stack:
         state = self.state
         servers = {"KUBECONFIG": state.kubeconfig, "TEMPORAL_ADDRESS": state.temporal_address}
         return servers | (nats.environment(self.data_dir, state.nats_url) if state.nats_url else {})
+
+    @property
+    def worker_env(self) -> dict[str, str]:
+        """Environment variables that point a process of Windlass at this stack, as its own accounts."""
+        accounts = {"KUBECONFIG": self.worker_kubeconfig, "WINDLASS_WATCHER_KUBECONFIG": self.watcher_kubeconfig}
+        return self.env | {name: str(path) for name, path in accounts.items()}
 
     def tool(self, name: str) -> Path:
         """Path of a program the stack uses, such as `kubectl` or `helm`.

@@ -86,7 +86,7 @@ async def _play(stack: Stack, packages: Path) -> dict[str, str]:
     from windlass.domain.ids import package_workflow_id
 
     context = _context(stack)
-    worker = Worker(stack.data_dir / "demo", context.environ)
+    worker = Worker(stack.data_dir / "demo", {**context.environ, **stack.worker_env})
     client = await context.connect("demo")
     kube = KubeClient.from_kubeconfig(stack.kubeconfig, user_agent=f"windlass-demo/{__version__}")
     async with kube:
