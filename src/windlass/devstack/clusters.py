@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -72,6 +73,15 @@ def parts(plan: Plan) -> list[Part]:
     return found
 
 
+def resting(plan: Plan, parts: Iterable[str]) -> list[str]:
+    """Return which of ``parts`` wait for `Cluster.start` when the stack comes up."""
+    return [part for part in parts if plan.on_demand and any(_belongs(part, name) for name in plan.clusters)]
+
+
+def _belongs(part: str, cluster: str) -> bool:
+    return part.startswith(f"{cluster}-")
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """One of the clusters of a running stack.
@@ -88,6 +98,14 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """Kubeconfig of an administrator of the cluster; what the Secret holds."""
         return Plan.load(self.data_dir / "plan.json").cluster_folder(self.name) / "kubeconfig"
+
+    def start(self) -> None:
+        """Start everything of the cluster that does not run and return once it is ready.
+
+        Raises:
+            StackError: it is not ready in time, or no stack runs.
+        """
+        control.start(self.data_dir, self._parts())
 
     def stop_api(self) -> None:
         """Stop the API server and return once it has ended; everything else of the cluster runs on.
@@ -115,11 +133,13 @@ class Cluster:
         if self.name not in plan.own_etcd:
             message = f"{self.name} shares its etcd with other clusters"
             raise StackError(message, hint="start the stack with an etcd of its own for it (StackOptions.own_etcd)")
-        state = StackState.load(self.data_dir)
-        mine = [name for name in (state.parts if state else {}) if name.startswith(f"{self.name}-")]
-        control.stop(self.data_dir, mine)
+        control.stop(self.data_dir, self._parts())
         shutil.rmtree(plan.cluster_folder(self.name) / "etcd")
-        control.start(self.data_dir, mine)
+        control.start(self.data_dir, self._parts())
+
+    def _parts(self) -> list[str]:
+        state = StackState.load(self.data_dir)
+        return [part for part in (state.parts if state else {}) if _belongs(part, self.name)]
 
 
 def _manifest(name: str, namespace: str, kubeconfig: str) -> dict[str, object]:

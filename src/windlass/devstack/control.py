@@ -1,7 +1,7 @@
 """Stops and starts single parts of a running stack, for tests of what happens meanwhile.
 
 The file ``held.json`` names the parts that are to be stopped; SIGUSR1 makes the supervisor read it. A task that is
-stopped and started again runs again. The next start of the stack begins with everything.
+stopped and started again runs again. The next start of the stack begins with everything but clusters on demand.
 """
 
 from __future__ import annotations
@@ -37,6 +37,14 @@ def held(data_dir: Path) -> frozenset[str]:
         return frozenset()
 
 
+def hold(data_dir: Path, parts: Iterable[str]) -> None:
+    """Write down which parts are to be stopped; the supervisor reads it when it is told to."""
+    file = held_file(data_dir)
+    draft = file.with_suffix(".new")
+    draft.write_text(json.dumps(sorted(parts)) + "\n")
+    draft.replace(file)
+
+
 def stop(data_dir: Path, parts: Iterable[str]) -> None:
     """Stop ``parts`` and return once they have ended.
 
@@ -67,10 +75,7 @@ def _tell(data_dir: Path, parts: frozenset[str], wanted: frozenset[str]) -> None
     if unknown := parts - state.parts.keys():
         message = f"the stack in {data_dir} has no part {', '.join(sorted(unknown))}"
         raise StackError(message, hint="windlass status lists them")
-    file = held_file(data_dir)
-    draft = file.with_suffix(".new")
-    draft.write_text(json.dumps(sorted(wanted)) + "\n")
-    draft.replace(file)
+    hold(data_dir, wanted)
     os.kill(state.supervisor, signal.SIGUSR1)
 
 

@@ -47,6 +47,7 @@ class Plan:
         clusters: names of the clusters beside the management cluster.
         own_etcd: names of those that do not share its etcd.
         clusters_namespace: where the management cluster holds their kubeconfigs, in Secrets of their names.
+        on_demand: whether the clusters beside the management cluster wait until somebody starts them.
     """
 
     run_id: str
@@ -62,6 +63,7 @@ class Plan:
     clusters: list[str] = field(default_factory=list[str])
     own_etcd: list[str] = field(default_factory=list[str])
     clusters_namespace: str = "default"
+    on_demand: bool = False
 
     @property
     def folder(self) -> Path:

@@ -52,6 +52,8 @@ class StackOptions:
         clusters: how many clusters there are beside the management cluster, see `windlass.devstack.clusters`.
         own_etcd: numbers (from 1) of those that have an etcd process of their own and can be emptied.
         clusters_namespace: namespace of the Secrets with their kubeconfigs.
+        on_demand: whether each of these clusters waits until `Cluster.start`, so that one that nobody uses costs
+            nothing.
     """
 
     kubeconfig: Path | None = None
@@ -62,6 +64,7 @@ class StackOptions:
     clusters: int = 0
     own_etcd: tuple[int, ...] = ()
     clusters_namespace: str = "default"
+    on_demand: bool = False
 
     @property
     def tools(self) -> list[Tool]:
@@ -351,6 +354,7 @@ def _plan(
         clusters=names,
         own_etcd=own_etcd,
         clusters_namespace=options.clusters_namespace,
+        on_demand=options.on_demand,
     )
     Keyring.load_or_create(plan.keyring)
     DigestKey.load_or_create(plan.digest_key)

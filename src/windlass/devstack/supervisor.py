@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, TextIO
 
-from windlass.devstack import control
+from windlass.devstack import clusters, control
 from windlass.devstack import parts as catalogue
 from windlass.devstack.causes import cause, death, memory_kills
 from windlass.devstack.part import Part
@@ -92,8 +92,8 @@ class Supervisor:
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        control.held_file(plan.folder).unlink(missing_ok=True)
-        self._held: frozenset[str] = frozenset()
+        self._held = frozenset(clusters.resting(plan, self._children))
+        control.hold(plan.folder, self._held)
         self._held_changed = False
         signal.signal(signal.SIGUSR1, self._on_held_changed)
 
@@ -138,7 +138,8 @@ class Supervisor:
                 changed = True
             changed |= self._reap(child) or self._start_if_due(child) or self._check(child)
         if self._state.phase is Phase.STARTING and all(
-            child.state.phase in {PartPhase.READY, PartPhase.DONE} for child in self._children.values()
+            name in self._held or child.state.phase in {PartPhase.READY, PartPhase.DONE}
+            for name, child in self._children.items()
         ):
             self._state.phase = Phase.READY
             self._state.ready_after = round(time.monotonic() - self._began, 2)
