@@ -25,7 +25,7 @@ from windlass.domain.packages.model import Values
 from windlass.domain.settings.chart_schema import check_chart
 from windlass.domain.settings.schema import raise_if_invalid, validate
 from windlass.domain.settings.values import VALUES_ROOT, release_values
-from windlass.domain.target import Target
+from windlass.domain.target import Placement, Target
 from windlass.domain.text.secret_texts import marked_texts
 from windlass.ports.clock import Clock
 from windlass.ports.helm import Helm, ReleaseOutcome
@@ -73,6 +73,7 @@ class HelmActivities:
     async def upgrade_release(self, request: ReleaseRequest) -> ReleaseResult:
         """Install or upgrade unless nothing changed, then wait until every object of the release is ready."""
         with self._turns.taken() as turn:
+            _leave_to_others(turn, request.placement)
             return await self._upgrade(request, turn)
 
     async def _upgrade(self, request: ReleaseRequest, turn: Turn) -> ReleaseResult:
@@ -125,6 +126,7 @@ class HelmActivities:
     async def uninstall_release(self, request: UninstallRequest) -> UninstallResult:
         """Delete the release and wait until its objects are gone."""
         with self._turns.taken() as turn:
+            _leave_to_others(turn, request.placement)
             return await self._uninstall(request, turn)
 
     async def _uninstall(self, request: UninstallRequest, turn: Turn) -> UninstallResult:
@@ -210,6 +212,12 @@ class HelmActivities:
             await asyncio.sleep(LOOK_SECONDS)
             with contextlib.suppress(WindlassError):
                 now = await self._objects.settings(request.key, request.uid)
+
+
+def _leave_to_others(turn: Turn, placement: Placement | None) -> None:
+    """Give the turn back at once for another cluster, which may not answer and has a share of Helm of its own."""
+    if placement is not None and placement.target.cluster is not None:
+        turn.give_back()
 
 
 async def _unless(event: Coroutine[Any, Any, None], work: Coroutine[Any, Any, bool]) -> bool:

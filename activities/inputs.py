@@ -37,13 +37,17 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """One consistent enough look at a package's object and everything it references."""
+    """One consistent enough look at a package's object and everything it references.
+
+    ``kubeconfig`` is what is stored for its cluster, if it names another one: no setting, but a reason to try again.
+    """
 
     object: PackageObject
     references: tuple[Reference, ...]
     repository: PackageRepository | None
     served: bool = True
     """Whether the repository serves the package's namespace."""
+    kubeconfig: Reference | None = None
 
     def settings_digest(self, key: bytes) -> str:
         """Return the keyed digest of the settings and of every referenced text."""
@@ -60,7 +64,7 @@ class Inputs:
         metadata = self.object.metadata
         annotations = {k: v for k, v in metadata.annotations.items() if k not in IGNORED_ANNOTATIONS}
         sources: dict[str, dict[str, str]] = {}
-        for reference in self.references:
+        for reference in (*self.references, *((self.kubeconfig,) if self.kubeconfig else ())):
             if reference.text is not None:
                 entry = reference.entry
                 sources.setdefault(f"{entry.kind}/{entry.name}", {})[entry.key] = reference.text
@@ -149,7 +153,9 @@ async def inputs_of(package: PackageObject, *, repositories: Lookup, referenced:
     """
     found: dict[ObjectRef, Object | WindlassError | None] = {}
     references: list[Reference] = []
-    for entry in package.spec.values_from:
+    cluster = package.spec.target.kubeconfig if package.spec.target else None
+    named = [ValuesReference(kind="Secret", name=cluster.name, key=cluster.key)] if cluster else []
+    for entry in (*package.spec.values_from, *named):
         ref = ObjectRef(api_version="v1", kind=entry.kind, namespace=package.home, name=entry.name)
         if ref not in found:
             found[ref] = await _read(referenced, ref)
@@ -158,12 +164,14 @@ async def inputs_of(package: PackageObject, *, repositories: Lookup, referenced:
             references.append(Reference(entry=entry, text=None, problem=obj))
         else:
             references.append(Reference(entry=entry, text=_text(entry, obj)))
+    kubeconfig = references.pop() if named else None
     repository = await read_repository(repositories, package.spec.package.repository)
     return Inputs(
         object=package,
         references=tuple(references),
         repository=repository,
         served=repository is None or await is_served(repositories, repository, package.home),
+        kubeconfig=kubeconfig,
     )
 
 

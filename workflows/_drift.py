@@ -109,7 +109,7 @@ def _policy_noticed(state: LifecycleState, now: float) -> LifecycleState:
 def _needs_release(state: LifecycleState, one: Difference) -> bool:
     """Say whether it takes a release to put this back, and whether it is to be put back."""
     policy = state.desired.drift
-    if one.kind == RELEASE_KIND:
+    if one.kind == RELEASE_KIND and one.change is not Change.ABSENT:
         return policy.corrects
     return one.change is Change.ABSENT and policy.restores
 

@@ -135,7 +135,7 @@ async def test_a_kubeconfig_that_loses_its_rights_says_who_may_not_do_what(fleet
     await fleet.one.store("weak", text=await fleet.one.account("weak", "view"))
     await fleet.greet("weak", "1.0.0", fleet.one, "weak")
     failure = await fleet.failed("weak", "Forbidden")
-    assert "the user of the kubeconfig in Secret weak" in failure["message"]
+    assert f"the user of the kubeconfig in Secret weak in {fleet.home.namespace} cannot" in failure["message"]
     await fleet.one.store("weak", text=await fleet.one.account("strong"))
     await fleet.home.ready("weak", "1.0.0")
 

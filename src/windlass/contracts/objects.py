@@ -29,7 +29,7 @@ from windlass.domain.ids import (
 from windlass.domain.lifecycle.policy import GOOD_KEPT, Cause
 from windlass.domain.lifecycle.steps import ATTEMPTS, OnFailure
 from windlass.domain.packages.model import Source
-from windlass.domain.target import Kubeconfig, Placement, Wish, placement_of
+from windlass.domain.target import Placement, Wish, placement_of
 
 ACTIONS_KEPT: Final = 50
 """Actions of people that stay in status (design.md section 4): Temporal's retention forgets them."""
@@ -445,12 +445,11 @@ class PackageObject(KubeObject):
             PermanentError: TARGET_REFUSED (`windlass.domain.target.placement_of`).
         """
         target = self.spec.target or TargetSpec()
-        secret = target.cluster.kubeconfig_secret if target.cluster else None
         wish = Wish(
             namespace=target.namespace or "",
             create_namespace=target.create_namespace,
             account=target.service_account_name or "",
-            cluster=Kubeconfig(name=secret.name, key=secret.key) if secret else None,
+            cluster=target.kubeconfig,
             release=self.spec.release_name or "",
         )
         return placement_of(self.key(self.installation), wish, allow_defaults=allow_defaults)

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from windlass.contracts.base import KubeModel
 from windlass.contracts.schema_rules import DNS_LABEL_PATTERN, DNS_SUBDOMAIN_PATTERN
-from windlass.domain.target import DEFAULT_KUBECONFIG_KEY
+from windlass.domain.target import DEFAULT_KUBECONFIG_KEY, Kubeconfig
 
 
 class KubeconfigSecret(KubeModel):
@@ -50,3 +50,10 @@ class TargetSpec(KubeModel):
     cluster: TargetCluster | None = Field(
         default=None, description="Another cluster; absent: the one that holds the object. It cannot change."
     )
+
+    @property
+    def kubeconfig(self) -> Kubeconfig | None:
+        """The Secret with the kubeconfig of another cluster, if one is named; it is in the object's home namespace."""
+        if self.cluster is None:
+            return None
+        return Kubeconfig(name=self.cluster.kubeconfig_secret.name, key=self.cluster.kubeconfig_secret.key)

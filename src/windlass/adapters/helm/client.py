@@ -21,6 +21,7 @@ from windlass.adapters.helm.pool import ChildPool
 from windlass.adapters.helm.process import environment
 from windlass.adapters.helm.program import HelmProgram
 from windlass.adapters.helm.record import Record
+from windlass.adapters.helm.shares import Shares
 from windlass.adapters.helm.storage import Storage
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.lifecycle import releases
@@ -90,7 +91,8 @@ class HelmClient:
         self._targets = targets
         self._scratch = scratch
         self._pool = ChildPool(pool_size, env)
-        self._operations = Operations(pool=self._pool, program=HelmProgram(helm.absolute(), env), scratch=scratch)
+        program = HelmProgram(helm.absolute(), env)
+        self._operations = Operations(pool=self._pool, program=program, scratch=scratch, shares=Shares(pool_size))
         self._locks: WeakValueDictionary[ReleaseRef, asyncio.Lock] = WeakValueDictionary()
         self._stack = AsyncExitStack()
 

@@ -13,6 +13,7 @@ from windlass.adapters.helm.chart import annotated
 from windlass.adapters.helm.pool import ChildPool
 from windlass.adapters.helm.program import HelmProgram, Place
 from windlass.adapters.helm.protocol import HelmFailedError, Order
+from windlass.adapters.helm.shares import Shares
 from windlass.adapters.helm.staging import new_folder, staged, unstaged
 from windlass.domain.errors import Reason, TransientError
 from windlass.domain.lifecycle.releases import Operation
@@ -33,8 +34,9 @@ class Operations:
     records, which the library cannot do.
     """
 
-    def __init__(self, *, pool: ChildPool, program: HelmProgram, scratch: Path) -> None:
+    def __init__(self, *, pool: ChildPool, program: HelmProgram, scratch: Path, shares: Shares) -> None:
         self._pool = pool
+        self._shares = shares
         self._program = program
         self._scratch = scratch
         self._surface = 0
@@ -52,7 +54,7 @@ class Operations:
         verb = "upgrade" if operation is Operation.UPGRADE else "install"
         metadata = annotated(request.chart, request.digest, name=request.ref.name, owner=request.owner)
         with _typed_failures(f"Helm {verb} of {request.ref}", request.ref, request.secrets, request.timeout):
-            async with asyncio.timeout(request.timeout + KILL_AFTER):
+            async with self._shares.taken(request.ref.target), asyncio.timeout(request.timeout + KILL_AFTER):
                 if request.chart_has_hooks or operation is Operation.REINSTALL:
                     with staged(request.chart, metadata, new_folder(self._scratch)) as chart:
                         await self._apply_by_program(request, operation, chart, kubeconfig)
@@ -102,7 +104,7 @@ class Operations:
             TransientError, PermanentError: see `windlass.adapters.helm.failures`.
         """
         with _typed_failures(f"Helm uninstall of {ref}", ref, frozenset(), UNINSTALL_SECONDS):
-            async with asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
+            async with self._shares.taken(ref.target), asyncio.timeout(UNINSTALL_SECONDS + KILL_AFTER):
                 if has_hooks:
                     await self._program.uninstall(Place(ref=ref, kubeconfig=kubeconfig), seconds=UNINSTALL_SECONDS)
                 else:

@@ -155,11 +155,15 @@ class KubeClient:
         accept = _AS_METADATA_LIST if metadata_only else _JSON
         query = _selectors(label_selector, field_selector) | {"limit": str(PAGE)}
         items: list[Object] = []
+        size = 0
         while True:
             answer = await self._transport.request(call, "GET", path, query=query, accept=accept)
+            size += len(answer.body)
+            if size > self._transport.answer_bytes:  # a server may go on giving pages
+                raise failures.endless(call, self._transport.answer_bytes)
             if answer.status == 410 and "continue" in query:
                 # The snapshot behind the pages is compacted: begin again, in one piece so that it cannot happen twice.
-                items, query = [], _selectors(label_selector, field_selector)
+                items, size, query = [], 0, _selectors(label_selector, field_selector)
                 continue
             if answer.status == 404:
                 self._discovery.forget(resource.api_version)
@@ -326,7 +330,7 @@ class KubeClient:
 
 def _parsed(call: Call, answer: Answer) -> Object:
     if answer.status >= 400:
-        raise failures.rejected(call, answer.status, answer.body, sent=answer.sent)
+        raise failures.rejected(call, answer.status, answer.body, sent=answer.sent, whom=answer.whom)
     try:
         return cast("Object", parse_answer(answer.body))
     except DocumentError:

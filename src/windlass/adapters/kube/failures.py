@@ -59,8 +59,17 @@ def garbled(call: Call) -> TransientError:
     )
 
 
-def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> WindlassError:
-    """Return the error for an answer with an HTTP status of 400 and above, to a request of ``sent`` bytes.
+def endless(call: Call, limit: int) -> TransientError:
+    """Return the error of an answer that is larger than ``limit`` bytes."""
+    return TransientError(
+        Reason.API_UNAVAILABLE,
+        f"cannot {call}: the answer has more than {limit >> 20} MiB",
+        hint="is this an API server?",
+    )
+
+
+def rejected(call: Call, status: int, body: bytes, *, sent: int = 0, whom: str = "") -> WindlassError:
+    """Return the error for an answer with an HTTP status of 400 and above, to a request of ``sent`` bytes by ``whom``.
 
     The server's text is passed on with the fields it names, except for Secrets: there it may quote their values, so
     only reasons and field paths are kept. Request bodies are never part of an error.
@@ -81,7 +90,7 @@ def rejected(call: Call, status: int, body: bytes, *, sent: int = 0) -> Windlass
     if status == 403:
         return PermanentError(
             Reason.FORBIDDEN,
-            f"cannot {call}: {said}",
+            f"{whom} cannot {call}: {said}" if whom else f"cannot {call}: {said}",
             hint=f"allow {call.verb} on {call.resource} by RBAC, or lift the quota or policy that forbids it; "
             "an API server that has just started may not have loaded its roles yet, which goes away by itself",
             actor=Actor.ADMIN,

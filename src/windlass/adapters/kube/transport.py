@@ -38,6 +38,9 @@ RETRY_AFTER_MAX: Final = 5.0
 CONCURRENT: Final = 32
 """Requests in flight at once, streams apart. A burst of hundreds would be hundreds of TLS handshakes and time out."""
 
+ANSWER_BYTES: Final = 512 << 20
+"""The largest answer that is read; a list in one piece, after its snapshot was compacted, may be large."""
+
 _NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON takes as it is and YAML only escaped; the text of a JSON document has such characters in strings only."""
 
@@ -49,11 +52,12 @@ _TOKEN_FILE_SECONDS: Final = 60.0  # projected tokens rotate at 80 % of their li
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Status and body of a finished request; ``sent`` is how many bytes went there."""
+    """Status and body of a finished request; ``sent`` is how many bytes went there, ``whom`` who asked, if known."""
 
     status: int
     body: bytes
     sent: int = 0
+    whom: str = ""
 
 
 class Transport:
@@ -65,6 +69,8 @@ class Transport:
         user_agent: also names the field manager of plain writes (the part before the slash).
         clock: monotonic seconds.
         resolver: resolves the server's name; None for the system's resolver.
+        whom: as whom requests are sent, for texts of refusals; empty for whoever runs the process.
+        answer_bytes: the largest answer that is read. A server that somebody else chose may answer without end.
     """
 
     def __init__(
@@ -75,8 +81,12 @@ class Transport:
         user_agent: str,
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
+        whom: str = "",
+        answer_bytes: int = ANSWER_BYTES,
     ) -> None:
         self.access = access
+        self._whom = whom
+        self.answer_bytes = answer_bytes
         self._resolver = resolver
         self._bucket = bucket
         self._user_agent = user_agent
@@ -141,7 +151,8 @@ class Transport:
                 await self._bucket.take()
             async with self._slots, self._send(call, method, path, query, data, headers) as response:
                 status, retry_after = response.status, _retry_after(response)
-                answer = Answer(status=status, body=await response.read(), sent=len(data or b""))
+                body = await self._read(call, response)
+                answer = Answer(status=status, body=body, sent=len(data or b""), whom=self._whom)
             if status == 401 and not renewed and self._renewable:
                 renewed = True
                 await self._authorize(renew=True)
@@ -150,6 +161,17 @@ class Transport:
                 await asyncio.sleep(retry_after)
             else:
                 return answer
+
+    async def _read(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in response.content.iter_any():  # unpacked, so that this bounds what was compressed, too
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self.answer_bytes:
+                response.close()
+                raise failures.endless(call, self.answer_bytes)
+        return b"".join(chunks)
 
     @asynccontextmanager
     async def stream(

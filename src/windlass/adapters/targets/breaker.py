@@ -13,6 +13,9 @@ FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 15.0
 """Seconds until a cluster that does not answer is asked again; doubled after each failure up to the longest."""
 
+FORGOTTEN_SECONDS: Final = 300.0
+"""Seconds after its last pause in which a cluster that nobody asks for is remembered."""
+
 
 @dataclass
 class Breaker:
@@ -33,6 +36,11 @@ class Breaker:
     def proven(self) -> bool:
         """Whether the cluster has answered a moment ago."""
         return not self.text and self.clock() - self._proven_at < PROVEN_SECONDS
+
+    @property
+    def idle(self) -> bool:
+        """Whether it says nothing any more: the cluster was not asked for a while, nobody knows how it is."""
+        return not self.proven and self.clock() - self._closed_until > FORGOTTEN_SECONDS
 
     @property
     def pausing(self) -> bool:

@@ -17,7 +17,7 @@ from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.namespaces import ensure_namespace
 from windlass.adapters.kube.ratelimit import TokenBucket
-from windlass.adapters.kube.transport import Transport
+from windlass.adapters.kube.transport import ANSWER_BYTES, Transport
 from windlass.adapters.targets.guard import GuardedResolver
 from windlass.adapters.targets.kubeconfig import render, with_token
 from windlass.domain.target import Target
@@ -34,6 +34,9 @@ REQUESTS_PER_SECOND: Final[Mapping[Role, float]] = {
 }
 """Rates of the clients of one identity; twice as many are free in a burst."""
 
+FOREIGN_BYTES: Final = 64 << 20
+"""The largest answer, or list, that is read from a cluster of a kubeconfig; one release record has at most 1 MiB."""
+
 
 class Identity:
     """Clients by role, opened when they are first used.
@@ -42,11 +45,20 @@ class Identity:
         access: address and inline credentials.
         folder: for the kubeconfig file.
         discovery: of a client that outlives this one; None to ask the cluster.
-        foreign: whether somebody else chose the server: its name must not resolve to a local address.
+        foreign: whether somebody else chose the server: its answers are bounded.
+        guarded: whether the name of a foreign server must not resolve to a local address.
+        whom: as whom it acts, for texts of refusals.
     """
 
     def __init__(
-        self, access: ApiAccess, folder: Path, *, discovery: Discovery | None = None, foreign: bool = False
+        self,
+        access: ApiAccess,
+        folder: Path,
+        *,
+        whom: str,
+        discovery: Discovery | None = None,
+        foreign: bool = False,
+        guarded: bool = False,
     ) -> None:
         self.users = 0
         self.idle_since = 0.0
@@ -55,6 +67,8 @@ class Identity:
         self._access = access
         self._discovery = discovery
         self._foreign = foreign
+        self._guarded = guarded
+        self._whom = whom
         self._path = folder / f"{uuid.uuid4().hex}.kubeconfig"
         self._written = ""
         self._clients: dict[Role, KubeClient] = {}
@@ -76,7 +90,9 @@ class Identity:
             bucket=TokenBucket(qps, int(2 * qps), clock=time.monotonic),
             user_agent=f"windlass-{role.value}/{__version__}",
             clock=time.monotonic,
-            resolver=GuardedResolver() if self._foreign else None,
+            resolver=GuardedResolver() if self._guarded else None,
+            whom=self._whom,
+            answer_bytes=FOREIGN_BYTES if self._foreign else ANSWER_BYTES,
         )
         client = KubeClient(transport, discovery=self._discovery)
         await self._stack.enter_async_context(client)

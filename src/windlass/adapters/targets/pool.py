@@ -111,7 +111,7 @@ class TargetPool:
         cluster = key[:4]
 
         async def make() -> Identity:
-            return Identity(access, self._folder, foreign=not self._allowed.local)
+            return Identity(access, self._folder, whom=target.whom, foreign=True, guarded=not self._allowed.local)
 
         async with self._used(key, make) as identity:
             breaker = self._breakers.setdefault(cluster, Breaker(self._monotonic))
@@ -129,7 +129,8 @@ class TargetPool:
         here = replace(target, cluster=None, namespace=target.namespace if target.cluster is None else _home(target))
 
         async def make() -> Identity:
-            identity = Identity(with_token(self._kube.access, ""), self._folder, discovery=self._kube.discovery)
+            access = with_token(self._kube.access, "")
+            identity = Identity(access, self._folder, whom=str(target.account), discovery=self._kube.discovery)
             await self._renew(identity, target.account, ensure=True)
             return identity
 
@@ -266,7 +267,7 @@ class TargetPool:
         for number, (since, key) in enumerate(sorted(idle)):
             if since < before or number < surplus:
                 await self._identities.pop(key).close()
-        unused = {key for key, one in self._breakers.items() if not one.text and not one.proven}
+        unused = {key for key, one in self._breakers.items() if one.idle}
         self._breakers = {key: one for key, one in self._breakers.items() if key not in unused}
 
 

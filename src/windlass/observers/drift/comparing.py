@@ -76,6 +76,9 @@ class Comparing:
         manifest = await self._helm.manifest(package.release)
         if package.dropped:
             return 0.0
+        if manifest is None and whole and package.resting:
+            await self._tell(package, [replace(foreign(package.release), change=Change.ABSENT)])
+            return RETELL
         if manifest is None or manifest.release.status != DEPLOYED:
             # An operation is under way, or failed. Its end changes the status; if it is not ours, some object.
             return package.later() if whole else 0.0

@@ -31,7 +31,7 @@ from windlass.observers.border import Border
 from windlass.observers.drift.pacing import paced
 from windlass.observers.metrics import Metrics
 from windlass.observers.watcher.namespaces import NamespaceLabels
-from windlass.observers.watcher.picture import Picture, slim
+from windlass.observers.watcher.picture import Picture, named, slim
 from windlass.observers.watcher.references import Followed, ReferenceWatches
 from windlass.observers.watcher.signals import SignalQueue
 from windlass.ports.kube import Kube, Object, ObjectRef
@@ -332,14 +332,15 @@ class Watcher:
         self._watches.follow(self._followed(package))
 
     def _followed(self, package: PackageObject) -> set[Followed]:
-        """Return what to watch for the settings of a package; nothing if it may not be where it wants to be."""
-        if not package.spec.values_from:
+        """Return what to watch for a package beside its object; nothing if it may not be where it wants to be."""
+        kinds = {kind for kind, _ in named(package)}
+        if not kinds:
             return set()
         try:
             account = self._references.placement(package).target.account
         except PermanentError:
             return set()
-        return {(account, entry.kind) for entry in package.spec.values_from}
+        return {(account, kind) for kind in kinds}
 
 
 def _package(kind: Kind, obj: Object) -> PackageObject | None:

@@ -96,7 +96,7 @@ class Picture:
         return package
 
     def users_of(self, ref: ObjectRef) -> list[PackageKey]:
-        """Return the packages whose settings come from this ConfigMap or Secret."""
+        """Return the packages that read this ConfigMap or Secret."""
         return list(self._references.get(ref, ()))
 
     def users_of_repository(self, name: str) -> list[PackageKey]:
@@ -176,12 +176,17 @@ class Picture:
                 self.drop_content(ref)
 
 
+def named(package: PackageObject) -> list[tuple[str, str]]:
+    """Return kind and name of what a package reads beside its object: settings, and the kubeconfig of its cluster."""
+    cluster = package.spec.target.kubeconfig if package.spec.target else None
+    found = [(str(entry.kind), entry.name) for entry in package.spec.values_from]
+    return [*found, ("Secret", cluster.name)] if cluster else found
+
+
 def _references(package: PackageObject) -> list[ObjectRef]:
     namespace = package.home
-    return [
-        ObjectRef(api_version="v1", kind=entry.kind, namespace=namespace, name=entry.name)
-        for entry in package.spec.values_from
-    ]
+    found = [ObjectRef(api_version="v1", kind=kind, namespace=namespace, name=name) for kind, name in named(package)]
+    return list(dict.fromkeys(found))
 
 
 def _size(obj: Object | None) -> int:
