@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Self, cast
 from urllib.parse import quote
 
 from windlass.adapters.kube import failures, kubeconfig
+from windlass.adapters.kube.answers import VERSION
 from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.failures import Call
 from windlass.adapters.kube.following import watch
@@ -107,8 +108,8 @@ class KubeClient:
             TransientError: API_UNAVAILABLE, no answer.
             PermanentError: FORBIDDEN, the credentials are not accepted.
         """
-        call = Call(verb="get", resource="/version")
-        answer = await self._transport.request(call, "GET", "/version", limited=False)
+        call = Call(verb="get", resource=VERSION)
+        answer = await self._transport.request(call, "GET", VERSION, limited=False)
         if answer.status == 401 or answer.status >= 500:
             raise failures.rejected(call, answer.status, answer.body)
 
@@ -159,8 +160,8 @@ class KubeClient:
         while True:
             answer = await self._transport.request(call, "GET", path, query=query, accept=accept)
             size += len(answer.body)
-            if size > self._transport.answer_bytes:  # a server may go on giving pages
-                raise failures.endless(call, self._transport.answer_bytes)
+            if size > self._transport.limits.listed:  # a server may go on giving pages
+                raise failures.endless(call)
             if answer.status == 410 and "continue" in query:
                 # The snapshot behind the pages is compacted: begin again, in one piece so that it cannot happen twice.
                 items, size, query = [], 0, _selectors(label_selector, field_selector)

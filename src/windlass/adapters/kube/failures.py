@@ -59,11 +59,11 @@ def garbled(call: Call) -> TransientError:
     )
 
 
-def endless(call: Call, limit: int) -> TransientError:
-    """Return the error of an answer that is larger than ``limit`` bytes."""
+def endless(call: Call) -> TransientError:
+    """Return the error of an answer that is larger than what is read."""
     return TransientError(
         Reason.API_UNAVAILABLE,
-        f"cannot {call}: the answer has more than {limit >> 20} MiB",
+        f"cannot {call}: the answer is too large",
         hint="is this an API server?",
     )
 

@@ -21,6 +21,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 
 from windlass.adapters.kube import failures, seam
+from windlass.adapters.kube.answers import VERSION, VERSION_BYTES, AnswerLimits, EndlessAnswerError, whole
 from windlass.adapters.kube.failures import Call
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
@@ -37,9 +38,6 @@ RETRY_AFTER_MAX: Final = 5.0
 
 CONCURRENT: Final = 32
 """Requests in flight at once, streams apart. A burst of hundreds would be hundreds of TLS handshakes and time out."""
-
-ANSWER_BYTES: Final = 512 << 20
-"""The largest answer that is read; a list in one piece, after its snapshot was compacted, may be large."""
 
 _NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What JSON takes as it is and YAML only escaped; the text of a JSON document has such characters in strings only."""
@@ -70,7 +68,7 @@ class Transport:
         clock: monotonic seconds.
         resolver: resolves the server's name; None for the system's resolver.
         whom: as whom requests are sent, for texts of refusals; empty for whoever runs the process.
-        answer_bytes: the largest answer that is read. A server that somebody else chose may answer without end.
+        limits: how much is read. A server that somebody else chose may answer without end.
     """
 
     def __init__(
@@ -82,11 +80,11 @@ class Transport:
         clock: Callable[[], float],
         resolver: AbstractResolver | None = None,
         whom: str = "",
-        answer_bytes: int = ANSWER_BYTES,
+        limits: AnswerLimits | None = None,
     ) -> None:
         self.access = access
         self._whom = whom
-        self.answer_bytes = answer_bytes
+        self.limits = limits or AnswerLimits()
         self._resolver = resolver
         self._bucket = bucket
         self._user_agent = user_agent
@@ -151,8 +149,9 @@ class Transport:
                 await self._bucket.take()
             async with self._slots, self._send(call, method, path, query, data, headers) as response:
                 status, retry_after = response.status, _retry_after(response)
-                body = await self._read(call, response)
-                answer = Answer(status=status, body=body, sent=len(data or b""), whom=self._whom)
+                answer = Answer(
+                    status=status, body=await self._whole(call, response), sent=len(data or b""), whom=self._whom
+                )
             if status == 401 and not renewed and self._renewable:
                 renewed = True
                 await self._authorize(renew=True)
@@ -162,16 +161,12 @@ class Transport:
             else:
                 return answer
 
-    async def _read(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
-        chunks: list[bytes] = []
-        size = 0
-        async for chunk in response.content.iter_any():  # unpacked, so that this bounds what was compressed, too
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > self.answer_bytes:
-                response.close()
-                raise failures.endless(call, self.answer_bytes)
-        return b"".join(chunks)
+    async def _whole(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
+        most = VERSION_BYTES if call.resource == VERSION else self.limits.answer
+        try:
+            return await whole(response, most, self.limits.budget)
+        except EndlessAnswerError:
+            raise failures.endless(call) from None
 
     @asynccontextmanager
     async def stream(

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from windlass import __version__
+from windlass.adapters.kube.answers import AnswerLimits
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.discovery import Discovery
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.namespaces import ensure_namespace
 from windlass.adapters.kube.ratelimit import TokenBucket
-from windlass.adapters.kube.transport import ANSWER_BYTES, Transport
+from windlass.adapters.kube.transport import Transport
 from windlass.adapters.targets.guard import GuardedResolver
 from windlass.adapters.targets.kubeconfig import render, with_token
 from windlass.domain.target import Target
@@ -34,9 +35,6 @@ REQUESTS_PER_SECOND: Final[Mapping[Role, float]] = {
 }
 """Rates of the clients of one identity; twice as many are free in a burst."""
 
-FOREIGN_BYTES: Final = 64 << 20
-"""The largest answer, or list, that is read from a cluster of a kubeconfig; one release record has at most 1 MiB."""
-
 
 class Identity:
     """Clients by role, opened when they are first used.
@@ -45,8 +43,8 @@ class Identity:
         access: address and inline credentials.
         folder: for the kubeconfig file.
         discovery: of a client that outlives this one; None to ask the cluster.
-        foreign: whether somebody else chose the server: its answers are bounded.
-        guarded: whether the name of a foreign server must not resolve to a local address.
+        limits: how much is read of answers; None for the usual.
+        guarded: whether the name of the server must not resolve to a local address.
         whom: as whom it acts, for texts of refusals.
     """
 
@@ -57,7 +55,7 @@ class Identity:
         *,
         whom: str,
         discovery: Discovery | None = None,
-        foreign: bool = False,
+        limits: AnswerLimits | None = None,
         guarded: bool = False,
     ) -> None:
         self.users = 0
@@ -66,7 +64,7 @@ class Identity:
         self.doubted = False
         self._access = access
         self._discovery = discovery
-        self._foreign = foreign
+        self._limits = limits
         self._guarded = guarded
         self._whom = whom
         self._path = folder / f"{uuid.uuid4().hex}.kubeconfig"
@@ -92,7 +90,7 @@ class Identity:
             clock=time.monotonic,
             resolver=GuardedResolver() if self._guarded else None,
             whom=self._whom,
-            answer_bytes=FOREIGN_BYTES if self._foreign else ANSWER_BYTES,
+            limits=self._limits,
         )
         client = KubeClient(transport, discovery=self._discovery)
         await self._stack.enter_async_context(client)

@@ -16,6 +16,7 @@ from typing import Final, Self, cast
 
 import structlog
 
+from windlass.adapters.kube.answers import AnswerLimits, Budget
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.targets.accounts import Accounts
@@ -39,6 +40,15 @@ TEND_SECONDS: Final = 15.0
 
 PROBE_SECONDS: Final = 3.0
 """How long another cluster may take to answer before its use."""
+
+FOREIGN_ANSWER: Final = 16 << 20
+"""Bytes of the largest answer that is read from another cluster: a page of 500 objects of 32 KiB."""
+
+FOREIGN_LIST: Final = 64 << 20
+"""Bytes of the longest list that is read from another cluster."""
+
+FOREIGN_TOTAL: Final = 64 << 20
+"""Bytes of answers from all other clusters that are being read at a time: their servers are chosen by tenants."""
 
 type Key = tuple[str, ...]
 
@@ -77,6 +87,7 @@ class TargetPool:
         self._identities: dict[Key, Identity] = {}
         self._locks: dict[Key, asyncio.Lock] = {}
         self._breakers: dict[Key, Breaker] = {}
+        self._limits = AnswerLimits(answer=FOREIGN_ANSWER, listed=FOREIGN_LIST, budget=Budget(FOREIGN_TOTAL))
         self._tending: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -111,7 +122,9 @@ class TargetPool:
         cluster = key[:4]
 
         async def make() -> Identity:
-            return Identity(access, self._folder, whom=target.whom, foreign=True, guarded=not self._allowed.local)
+            return Identity(
+                access, self._folder, whom=target.whom, limits=self._limits, guarded=not self._allowed.local
+            )
 
         async with self._used(key, make) as identity:
             breaker = self._breakers.setdefault(cluster, Breaker(self._monotonic))
