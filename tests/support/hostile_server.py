@@ -117,7 +117,7 @@ async def hostile_server(reply: Reply) -> AsyncGenerator[HostileServer]:
     authority, runner = identity("authority"), web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_context(authority), shutdown_timeout=0.1)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=_context(authority))
         await site.start()
         [(host, port)] = runner.addresses
         made.kubeconfig = _kubeconfig(f"https://{host}:{port}", authority)

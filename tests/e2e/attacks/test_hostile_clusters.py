@@ -19,6 +19,7 @@ from support.running import packages, running
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
 from windlass.domain.ids import ABANDON_ANNOTATION
+from windlass.ports.kube import Object
 
 PACKAGES = 10
 """On the hostile server: more than there are Helm processes, and turns at them."""
@@ -72,6 +73,12 @@ async def aimed(installation: Installation, name: str, kubeconfig: str) -> list[
     return made
 
 
+async def failure(installation: Installation, names: list[str]) -> Object:
+    """Return the failure of one of the packages, empty if there is none yet."""
+    found = [await installation.object(name) for name in names]
+    return next((one["status"]["failure"] for one in found if one and (one.get("status") or {}).get("failure")), {})
+
+
 async def removed(installation: Installation, names: list[str]) -> None:
     for name in names:
         ref = installation.package_ref(name)
@@ -97,13 +104,8 @@ async def test_a_hostile_server_fails_its_own_packages_and_holds_up_no_other(
         await installation.application("neighbour", "greeter", version)
         await installation.ready("neighbour", version)
         seconds = round(time.monotonic() - began, 2)
-        for one in made:
-            failed = await installation.status(one, lambda status: status.get("failure"), within=120)
-            assert failed["status"]["failure"]["reason"] in {
-                "ClusterUnreachable",
-                "ApiUnavailable",
-                "KubeconfigInvalid",
-            }
+        failed = await eventually(lambda: failure(installation, made), 120, what="one of the packages fails")
+        assert failed["reason"] in {"ClusterUnreachable", "ApiUnavailable", "KubeconfigInvalid"}
         structlog.get_logger().info("upgrade of a neighbour", server=name, seconds=seconds, peak=peak(installation))
         await removed(installation, made)
     assert peak(installation) < MEGABYTES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +35,22 @@ class AnswerLimits:
     answer: int = 512 << 20
     listed: int = 2 << 30
     budget: Budget = field(default_factory=lambda: Budget(2 << 30))
+
+    @asynccontextmanager
+    async def counted(self) -> AsyncGenerator[Callable[[int], bool]]:
+        """Count the pages of a list while the context is open; the function says whether there may be as many bytes."""
+        size = 0
+
+        def count(more: int) -> bool:
+            nonlocal size
+            size += more
+            self.budget.used += more
+            return size <= self.listed and self.budget.used <= self.budget.limit
+
+        try:
+            yield count
+        finally:
+            self.budget.used -= size
 
 
 class EndlessAnswerError(Exception):

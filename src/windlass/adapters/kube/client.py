@@ -20,7 +20,7 @@ from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
 from windlass.adapters.kube.transport import Answer, Transport
 from windlass.domain.errors import WindlassError
-from windlass.domain.text.documents import DocumentError, parse_answer
+from windlass.domain.text.documents import DocumentError, is_list, is_object, parse_answer
 from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
 PAGE: Final = 500
@@ -155,27 +155,25 @@ class KubeClient:
         path = _path(resource, namespace)
         accept = _AS_METADATA_LIST if metadata_only else _JSON
         query = _selectors(label_selector, field_selector) | {"limit": str(PAGE)}
-        items: list[Object] = []
-        size = 0
-        while True:
-            answer = await self._transport.request(call, "GET", path, query=query, accept=accept)
-            size += len(answer.body)
-            if size > self._transport.limits.listed:  # a server may go on giving pages
-                raise failures.endless(call)
-            if answer.status == 410 and "continue" in query:
-                # The snapshot behind the pages is compacted: begin again, in one piece so that it cannot happen twice.
-                items, size, query = [], 0, _selectors(label_selector, field_selector)
-                continue
-            if answer.status == 404:
-                self._discovery.forget(resource.api_version)
-                raise failures.not_served(call, resource.api_version, resource.kind)
-            document = _parsed(call, answer)
-            for item in cast("list[Object]", document.get("items") or []):
-                items.append({**item, "apiVersion": resource.api_version, "kind": resource.kind})
-            metadata = cast("Mapping[str, str]", document["metadata"])
-            if not metadata.get("continue"):
-                return ObjectList(items=items, resource_version=metadata["resourceVersion"])
-            query = {**query, "continue": metadata["continue"]}
+        async with self._transport.limits.counted() as count:
+            items: list[Object] = []
+            while True:
+                answer = await self._transport.request(call, "GET", path, query=query, accept=accept)
+                if not count(len(answer.body)):  # a server may go on giving pages
+                    raise failures.endless(call)
+                if answer.status == 410 and "continue" in query:
+                    # The snapshot behind the pages is compacted: begin again, in one piece so that it cannot happen
+                    # twice.
+                    items, query = [], _selectors(label_selector, field_selector)
+                    continue
+                if answer.status == 404:
+                    self._discovery.forget(resource.api_version)
+                    raise failures.not_served(call, resource.api_version, resource.kind)
+                page, metadata = _page(call, answer)
+                items += [{**item, "apiVersion": resource.api_version, "kind": resource.kind} for item in page]
+                if not metadata.get("continue"):
+                    return ObjectList(items=items, resource_version=str(metadata.get("resourceVersion")))
+                query = {**query, "continue": str(metadata["continue"])}
 
     async def watch(
         self,
@@ -333,9 +331,24 @@ def _parsed(call: Call, answer: Answer) -> Object:
     if answer.status >= 400:
         raise failures.rejected(call, answer.status, answer.body, sent=answer.sent, whom=answer.whom)
     try:
-        return cast("Object", parse_answer(answer.body))
+        document = parse_answer(answer.body)
     except DocumentError:
         raise failures.garbled(call) from None
+    if not is_object(document):
+        raise failures.garbled(call, "an object")
+    return document
+
+
+def _page(call: Call, answer: Answer) -> tuple[list[Object], Object]:
+    """Return the items of one page of a list and its metadata."""
+    document = _parsed(call, answer)
+    items, metadata = document.get("items") or [], document.get("metadata")
+    if not is_object(metadata) or not is_list(items):
+        raise failures.garbled(call, "a list of objects")
+    found = [item for item in items if is_object(item) and is_object(item.get("metadata"))]
+    if len(found) != len(items):
+        raise failures.garbled(call, "a list of objects")
+    return found, metadata
 
 
 def _kind(obj: Object) -> tuple[str, str]:

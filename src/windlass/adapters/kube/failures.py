@@ -50,11 +50,11 @@ def unreachable(call: Call, error: BaseException) -> TransientError:
     )
 
 
-def garbled(call: Call) -> TransientError:
-    """Return the error of a good answer that is not JSON. Its content is left out: nobody knows what it is."""
+def garbled(call: Call, what: str = "JSON") -> TransientError:
+    """Return the error of a good answer that is not ``what`` it has to be. Its content is left out: nobody knows it."""
     return TransientError(
         Reason.API_UNAVAILABLE,
-        f"cannot {call}: the answer is not JSON",
+        f"cannot {call}: the answer is not {what}",
         hint="is there a proxy between here and the API server?",
     )
 
