@@ -21,9 +21,10 @@ from typing import Any, Final
 
 import helm_sdkpy
 
+from windlass.adapters.helm.process import MEMORY
 from windlass.adapters.helm.protocol import MAX_TEXT, Order, Reply
 from windlass.adapters.helm.staging import staged
-from windlass.adapters.processes.leash import die_with_parent
+from windlass.adapters.processes.leash import die_with_parent, limit_data
 from windlass.adapters.processes.warm_child import READY, claim_stdout
 
 SESSION_SECONDS: Final = 2.0
@@ -113,6 +114,7 @@ def _read_orders(orders: queue.SimpleQueue[bytes]) -> None:
 def main() -> None:
     """Serve orders until stdin ends."""
     die_with_parent(int(sys.argv[1]))
+    limit_data(MEMORY)
     replies = claim_stdout()
     helm_sdkpy.get_version()  # loads the shared library, so that the first order finds it loaded
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()

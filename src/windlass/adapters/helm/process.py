@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+MEMORY: Final = 1 << 30
+"""Bytes of private memory of one Helm process: a template can ask for any amount. A process with the largest public
+charts has about 200 MiB."""
+
 _INHERITED: Final = (
     "PATH",  # credential plugins of the kubeconfig
     "LANG",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from windlass.adapters.helm.process import MEMORY
 from windlass.adapters.helm.protocol import HelmFailedError
 from windlass.adapters.processes import leash
 from windlass.adapters.processes.group import Tail, finish
@@ -66,6 +67,7 @@ class HelmProgram:
             "-S",
             leash.__file__,
             str(os.getpid()),
+            f"{leash.DATA}{MEMORY}",
             str(self._program),
             *arguments,
             *given,

@@ -1,6 +1,7 @@
 """Ties a process to the life of the one that started it.
 
-As a script (``python -I -S leash.py PARENT_PID PROGRAM ARGUMENT...``) it becomes PROGRAM, which then dies by SIGKILL
+As a script (``python -I -S leash.py PARENT_PID [--data=BYTES] PROGRAM ARGUMENT...``) it becomes PROGRAM, which has at
+most that much memory of its own (`limit_data`), and dies by SIGKILL
 as soon as its parent is gone, whatever killed that. The kernel keeps the setting across ``execve``. It is a step of its
 own because setting it between fork and exec in a process with threads is unsafe.
 
@@ -10,11 +11,14 @@ Imports are the bare minimum: this runs before each call of a program.
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _PR_SET_DUMPABLE = 4
+
+DATA = "--data="
 
 
 def forbid_dumps() -> None:
@@ -43,11 +47,18 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def limit_data(size: int) -> None:
+    """Bound the private memory that this process, and every program that it becomes, may have, in bytes."""
+    resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
 def main() -> None:
     """Run as a script."""
-    parent, program = int(sys.argv[1]), sys.argv[2]
-    die_with_parent(parent)
-    os.execv(program, sys.argv[2:])  # noqa: S606 - the arguments are a list built by the adapter
+    parent, *command = sys.argv[1:]
+    die_with_parent(int(parent))
+    if command[0].startswith(DATA):
+        limit_data(int(command.pop(0).removeprefix(DATA)))
+    os.execv(command[0], command)  # noqa: S606 - the arguments are a list built by the adapter
 
 
 if __name__ == "__main__":
