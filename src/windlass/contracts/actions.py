@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, ConfigDict, Field, StringConstraints
 from windlass.contracts.base import KubeModel
 from windlass.contracts.lifecycle import Action, PauseAction, ResumeAction, RollbackAction, Who, Why
 from windlass.contracts.objects import KubeObject
+from windlass.contracts.schema_rules import DNS_SUBDOMAIN_PATTERN
 from windlass.domain.ids import Kind, PackageKey
 from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
 
@@ -32,7 +33,9 @@ class ActionTarget(KubeModel):
     """The package that a request is about: in the request's namespace, or a Module."""
 
     kind: Literal["Application", "Module"] = Field(description="Application or Module.")
-    name: Annotated[str, StringConstraints(min_length=1, max_length=253)] = Field(description="Name of the object.")
+    name: Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)] = Field(
+        description="Name of the object."
+    )
 
 
 class ActionRequestSpec(KubeModel):

@@ -23,9 +23,9 @@ from windlass.adapters.kube.kubeconfig import read
 from windlass.adapters.targets import pool as pool_module
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
 from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
-from windlass.adapters.targets.pool import IDLE_SECONDS, TargetPool
+from windlass.adapters.targets.pool import BINDING_SECONDS, ENSURED_SECONDS, IDLE_SECONDS, TargetPool
 from windlass.devstack.stack import Stack
-from windlass.domain.errors import PermanentError, Reason, TransientError
+from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.target import APPLICATION_ACCOUNT, Account, Kubeconfig, Target
 from windlass.ports.kube import Object, ObjectRef
 from windlass.ports.targets import Role
@@ -199,8 +199,8 @@ async def test_an_account_that_was_made_anew_is_used_again(pool: TargetPool, kub
     async def refused() -> bool:
         try:
             await who(pool, target)
-        except PermanentError:
-            return True
+        except WindlassError as error:
+            return error.reason is Reason.FORBIDDEN
         return False
 
     await eventually(refused, what="the API server has forgotten the token")
@@ -296,3 +296,57 @@ def _inline(stack: Stack, *, server: str = "", token: str = "") -> str:
         access = with_token(access, token)
     text = render(access)
     return text.replace(access.server, server) if server else text
+
+
+async def test_a_refusal_is_final_only_when_account_and_binding_have_been_looked_at(
+    pool: TargetPool, kube: KubeClient, namespace: str, clock: Clock
+) -> None:
+    """Whoever deletes the binding of a package holds it up until it is made again, and no longer."""
+    target = at_home(namespace)
+    configmap = ObjectRef(api_version="v1", kind="ConfigMap", namespace=namespace, name="any")
+
+    async def reads() -> bool:
+        async with pool.acting(target) as acting:
+            return await (await acting.kube(Role.HELM)).get(configmap) is None
+
+    await eventually(reads, what="the new binding acts")
+    clock.now += BINDING_SECONDS + ENSURED_SECONDS
+    binding = ObjectRef(
+        api_version="rbac.authorization.k8s.io/v1",
+        kind="RoleBinding",
+        namespace=namespace,
+        name="windlass-application",
+    )
+    await kube.delete(binding)
+
+    async def refused() -> bool:
+        try:
+            await reads()
+        except TransientError as error:
+            return error.reason is Reason.FORBIDDEN
+        return False
+
+    await eventually(refused, what="the deletion acts")
+    await eventually(reads, what="the binding is there again")
+    assert await kube.get(binding) is not None
+    clock.now += BINDING_SECONDS + 1
+    elsewhere = ObjectRef(api_version="v1", kind="ConfigMap", namespace="default", name="any")
+    with pytest.raises(PermanentError, match=f"service account windlass-application in {namespace} cannot get"):
+        async with pool.acting(target) as acting:
+            await (await acting.kube(Role.HELM)).get(elsewhere)
+
+
+async def test_the_clients_of_another_cluster_are_closed_when_nobody_uses_them(
+    pool: TargetPool, kube: KubeClient, namespace: str, clock: Clock
+) -> None:
+    target = await secret(kube, namespace, render(kube.access))
+    before = pool.open
+    async with pool.acting(target) as acting:
+        await acting.kube(Role.HELM)
+        clock.now += IDLE_SECONDS + 1
+        await pool.close_idle()
+        assert pool.open > 0
+    clock.now += IDLE_SECONDS + 1
+    await pool.close_idle()
+    assert pool.open == before == 0
+    assert await who(pool, target)

@@ -19,7 +19,7 @@ from windlass.adapters.kube.following import watch
 from windlass.adapters.kube.kubeconfig import ApiAccess
 from windlass.adapters.kube.ratelimit import TokenBucket
 from windlass.adapters.kube.transport import Answer, Transport
-from windlass.domain.errors import WindlassError
+from windlass.domain.errors import PermanentError, Reason, WindlassError
 from windlass.domain.text.documents import DocumentError, is_list, is_object, parse_answer
 from windlass.ports.kube import Object, ObjectList, ObjectRef, ResourceInfo, WatchEvent, WatchExpiredError
 
@@ -367,6 +367,12 @@ def _call(verb: str, resource: ResourceInfo, namespace: str = "", name: str = ""
 
 
 def _path(resource: ResourceInfo, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    for segment in (namespace, name):
+        # The API server undoes the quoting before it splits the path: such a name would lead to another object.
+        if segment in {".", ".."} or "/" in segment or "%" in segment:
+            raise PermanentError(
+                Reason.API_REJECTED, f"{segment[:100]!r} is no name of an object", hint="correct the name"
+            )
     root = "/api/" if "/" not in resource.api_version else "/apis/"
     parts = [resource.api_version]
     if resource.namespaced and namespace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -27,10 +27,14 @@ _RBAC: Final = "rbac.authorization.k8s.io/v1"
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """A token and when to ask for the next one (seconds since the epoch)."""
+    """A token and when to ask for the next one (seconds since the epoch).
+
+    ``made`` says that its account, or the binding of that, has just been made.
+    """
 
     value: str = field(repr=False)
     renew_at: float
+    made: bool = False
 
 
 class Accounts:
@@ -54,15 +58,10 @@ class Accounts:
             TransientError: IDENTITY_MISSING, the account does not exist, or its namespace is being deleted.
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
+        ours = account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE
         try:
-            if (
-                ensure
-                and self._makes
-                and account.name == APPLICATION_ACCOUNT
-                and account.namespace != MODULES_NAMESPACE
-            ):
-                await self._ensure(account)
-            return await self._issue(account)
+            made = ensure and self._makes and ours and await self._ensure(account)
+            return replace(await self._issue(account), made=made)
         except PermanentError as error:
             if error.reason is not Reason.API_REJECTED:
                 raise
@@ -81,13 +80,17 @@ class Accounts:
                 hint=self._remedy(account),
             ) from None
 
-    async def _ensure(self, account: Account) -> None:
+    async def _ensure(self, account: Account) -> bool:
+        """Make what is missing; return whether anything was."""
+        missing = False
         ref = _ref("v1", "ServiceAccount", account)
         if await self._kube.get(ref) is None:
+            missing = True
             made: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
             await self._create(made, account)
         # A binding to another role was made by somebody with the right to do so: it stays.
         if await self._kube.get(_ref(_RBAC, "RoleBinding", account)) is None:
+            missing = True
             binding: Object = {
                 "apiVersion": _RBAC,
                 "kind": "RoleBinding",
@@ -99,6 +102,7 @@ class Accounts:
                 "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
             }
             await self._create(binding, account)
+        return missing
 
     async def _create(self, obj: Object, account: Account) -> None:
         metadata = {

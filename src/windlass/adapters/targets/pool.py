@@ -41,6 +41,13 @@ TEND_SECONDS: Final = 15.0
 PROBE_SECONDS: Final = 3.0
 """How long another cluster may take to answer before its use."""
 
+ENSURED_SECONDS: Final = 10.0
+"""Seconds after which a refusal may be due to an account or a binding that somebody has deleted meanwhile: the next
+try, which comes soon, makes them again."""
+
+BINDING_SECONDS: Final = 5.0
+"""Seconds in which a new binding may not act yet in every API server; it takes a few hundredths in one."""
+
 FOREIGN_ANSWER: Final = 16 << 20
 """Bytes of the largest answer that is read from another cluster: a page of 500 objects of 32 KiB."""
 
@@ -153,9 +160,13 @@ class TargetPool:
             try:
                 yield ActingAs(here, identity)
             except WindlassError as error:
+                if error.reason is not Reason.FORBIDDEN:
+                    raise
                 # The account may have been made anew, which ends its tokens; its binding may be gone.
-                identity.doubted = identity.doubted or error.reason is Reason.FORBIDDEN
-                raise
+                identity.doubted = True
+                if self._settled(identity):
+                    raise
+                raise TransientError(error.reason, error.message, hint=error.hint) from None
 
     def known(self, target: Target) -> bool:
         """Say whether the identity is at hand; see `ports.Targets`."""
@@ -252,6 +263,14 @@ class TargetPool:
     async def _renew(self, identity: Identity, account: Account, *, ensure: bool) -> None:
         token = await self._accounts.token(account, ensure=ensure)
         identity.use_token(token.value, token.renew_at)
+        now = self._monotonic()
+        identity.ensured_at = now if ensure else identity.ensured_at
+        identity.made_at = now if token.made else identity.made_at
+
+    def _settled(self, identity: Identity) -> bool:
+        """Say whether a refusal is the last word: account and binding were looked at, and act in the API server."""
+        now = self._monotonic()
+        return now - identity.ensured_at < ENSURED_SECONDS and now - identity.made_at > BINDING_SECONDS
 
     async def _tend(self) -> None:
         while True:
