@@ -251,7 +251,7 @@ class Field:
 
     def start(self) -> None:
         """Start the worker, behind the proxy."""
-        self.installation.start(KUBECONFIG=str(self.proxy.kubeconfig(self.installation.folder)))
+        self.installation.start(**self.proxy.environ(self.installation.folder))
 
     async def reach(self, action: Callable[[Placed], Awaitable[None]]) -> None:
         """Give every package its order, and return when all stand at their points at one moment.

@@ -102,7 +102,7 @@ async def test_a_long_run_that_was_journalled_is_not_repeated(
 ) -> None:
     journal = Journal(tmp_path)
     async with HoldingProxy(own_stack).serving() as proxy:
-        installation.start(KUBECONFIG=str(proxy.kubeconfig(installation.folder)))
+        installation.start(**proxy.environ(installation.folder))
         await watching(installation, journal, body="true")
         # The API server has the journal, the worker does not know: the run goes on below its remote activity.
         secret = f"(PUT|PATCH) .*/secrets/{record_name(installation.key('tells'))}$"

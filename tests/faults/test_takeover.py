@@ -176,7 +176,7 @@ async def test_who_cannot_renew_has_stopped_before_another_goes_on(
     installation: Installation, start: Start, tmp_path: Path
 ) -> None:
     async with HoldingProxy(installation.stack).serving() as proxy:
-        start("cut-off", KUBECONFIG=str(proxy.kubeconfig(installation.folder)))
+        start("cut-off", **proxy.environ(installation.folder))
         await shared(installation, SHARDS)
         start("two")
         start("watching", "watcher")
@@ -205,7 +205,7 @@ async def test_who_is_frozen_in_mid_upgrade_is_gone_before_another_goes_on(
     installation: Installation, start: Start, tmp_path: Path
 ) -> None:
     async with HoldingProxy(installation.stack).serving() as proxy:
-        frozen = start("frozen", KUBECONFIG=str(proxy.kubeconfig(installation.folder)))
+        frozen = start("frozen", **proxy.environ(installation.folder))
         await shared(installation, SHARDS)
         start("two")
         start("watching", "watcher")

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from windlass.cli.context import WATCHER_KUBECONFIG
 from windlass.devstack.credentials import Credentials
 from windlass.devstack.stack import Stack
 
@@ -82,7 +83,7 @@ class Hold:
 class HoldingProxy:
     """Passes TLS connections on to a stack's API server, request by request.
 
-    ``kubeconfig`` leads through it; everything else in that file is the administrator's.
+    ``environ`` leads worker and watcher through it, each as its own account.
     """
 
     def __init__(self, stack: Stack) -> None:
@@ -105,14 +106,18 @@ class HoldingProxy:
             hold.release()
         self._holds.clear()
 
-    def kubeconfig(self, folder: Path) -> Path:
-        """Write a kubeconfig that leads through the proxy into ``folder``."""
-        config = yaml.safe_load(self._stack.kubeconfig.read_text())
-        for cluster in config["clusters"]:
-            cluster["cluster"]["server"] = f"https://127.0.0.1:{self._port}"
-        path = folder / "held-kubeconfig"
-        path.write_text(yaml.safe_dump(config))
-        return path
+    def environ(self, folder: Path) -> dict[str, str]:
+        """Write kubeconfigs that lead through the proxy into ``folder``; return the variables that name them."""
+        found: dict[str, str] = {}
+        known = {"KUBECONFIG": self._stack.worker_kubeconfig, WATCHER_KUBECONFIG: self._stack.watcher_kubeconfig}
+        for variable, file in known.items():
+            config = yaml.safe_load(file.read_text())
+            for cluster in config["clusters"]:
+                cluster["cluster"]["server"] = f"https://127.0.0.1:{self._port}"
+            path = folder / f"held-{variable.lower()}"
+            path.write_text(yaml.safe_dump(config))
+            found[variable] = str(path)
+        return found
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[HoldingProxy]:

@@ -20,6 +20,7 @@ from temporalio.client import Client, WorkflowHistory
 
 from support.waiting import PATIENCE, eventually
 from windlass.adapters.kube.client import KubeClient
+from windlass.cli.context import WATCHER_KUBECONFIG
 from windlass.cli.target import parse_target
 from windlass.contracts.lifecycle import Action
 from windlass.devstack.stack import Stack
@@ -90,6 +91,8 @@ class Installation:
             **self.environ,
             **environ,
         }
+        if "KUBECONFIG" in environ and WATCHER_KUBECONFIG not in environ:
+            del env[WATCHER_KUBECONFIG]  # one identity for everything, as the test wants it
         command = [sys.executable, "-m", "windlass", "worker", "--role", role, "--log-format", "json"]
         command += ["--data-dir", str(self.folder / data)]
         with self.log.open("ab") as log:
