@@ -106,18 +106,24 @@ class HoldingProxy:
             hold.release()
         self._holds.clear()
 
+    def kubeconfig(self, folder: Path) -> Path:
+        """Write a kubeconfig that leads through the proxy into ``folder``; everything else is the administrator's."""
+        return self._leading(self._stack.kubeconfig, folder / "held-kubeconfig")
+
     def environ(self, folder: Path) -> dict[str, str]:
         """Write kubeconfigs that lead through the proxy into ``folder``; return the variables that name them."""
-        found: dict[str, str] = {}
-        known = {"KUBECONFIG": self._stack.worker_kubeconfig, WATCHER_KUBECONFIG: self._stack.watcher_kubeconfig}
-        for variable, file in known.items():
-            config = yaml.safe_load(file.read_text())
-            for cluster in config["clusters"]:
-                cluster["cluster"]["server"] = f"https://127.0.0.1:{self._port}"
-            path = folder / f"held-{variable.lower()}"
-            path.write_text(yaml.safe_dump(config))
-            found[variable] = str(path)
-        return found
+        found = {
+            "KUBECONFIG": self._leading(self._stack.worker_kubeconfig, folder / "held-worker"),
+            WATCHER_KUBECONFIG: self._leading(self._stack.watcher_kubeconfig, folder / "held-watcher"),
+        }
+        return {name: str(path) for name, path in found.items()}
+
+    def _leading(self, known: Path, path: Path) -> Path:
+        config = yaml.safe_load(known.read_text())
+        for cluster in config["clusters"]:
+            cluster["cluster"]["server"] = f"https://127.0.0.1:{self._port}"
+        path.write_text(yaml.safe_dump(config))
+        return path
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[HoldingProxy]:
