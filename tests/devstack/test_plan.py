@@ -183,3 +183,21 @@ def test_parts_of_clusters_bind_to_loopback_and_keep_tokens_out_of_their_command
 def test_every_cluster_has_a_prefix_of_its_own(plan_of_two: Plan) -> None:
     flags = [flag for part in parts.of(plan_of_two) for flag in part.argv if flag.startswith("--etcd-prefix=")]
     assert flags == ["--etcd-prefix=/registry", "--etcd-prefix=/cluster-1", "--etcd-prefix=/cluster-2"]
+
+
+def test_clusters_on_demand_wait_and_nothing_else_does(plan_of_two: Plan) -> None:
+    names = [part.name for part in parts.of(plan_of_two)]
+    assert clusters.resting(plan_of_two, names) == []
+    waiting = clusters.resting(dataclasses.replace(plan_of_two, on_demand=True), names)
+    assert waiting == [name for name in names if name.startswith("cluster-")]
+    assert len(waiting) >= 2 * len(plan_of_two.clusters)
+
+
+def test_users_that_came_later_get_tokens_and_others_keep_theirs(tmp_path: Path) -> None:
+    made = credentials.ensure(tmp_path / "pki")
+    before = {user: made.token(user) for user in credentials.USERS}
+    lines = made.tokens.read_text().splitlines(keepends=True)
+    made.tokens.write_text("".join(line for line in lines if credentials.WORKER not in line))
+    again = credentials.ensure(tmp_path / "pki")
+    after = {user: again.token(user) for user in credentials.USERS}
+    assert {user for user in before if before[user] != after[user]} == {credentials.WORKER}
