@@ -44,7 +44,6 @@ async def team(stack: Stack) -> AsyncIterator[Team]:
         admin = await held.enter_async_context(
             KubeClient.from_kubeconfig(stack.kubeconfig, qps=500, burst=1000, user_agent="tests")
         )
-        await rights.prepare(admin)
         namespace = await held.enter_async_context(rights.namespace(admin, "team"))
         home = await held.enter_async_context(rights.namespace(admin, "people"))
         made = Team(admin, namespace, home)

@@ -53,7 +53,6 @@ async def world(stack: Stack) -> AsyncIterator[World]:
         rights.namespace(admin, "team") as team,
         rights.namespace(admin, "bare") as bare,
     ):
-        await rights.prepare(admin)
         await admin.create(package("Application", "shop", team))
         await admin.create(plain("Secret", bare, "theirs", stringData={"password": "secret"}))
         async with (

@@ -33,33 +33,6 @@ def documents(*files: str) -> list[Object]:
     return [one for file in files for one in yaml.safe_load_all((DEPLOY / file).read_text()) if one]
 
 
-async def prepare(kube: KubeClient) -> None:
-    """Apply the rights of worker and watcher, and see that the kinds have the fields that the policies read."""
-    for document in documents("rbac/worker.yaml", "rbac/watcher.yaml"):
-        await kube.apply(document, field_manager="tests")
-    for kind, namespaced in (("Application", True), ("Module", False)):
-        await _with_target(kube, kind)
-        await eventually(lambda kind=kind, namespaced=namespaced: _keeps_target(kube, kind, namespaced=namespaced))
-
-
-async def _with_target(kube: KubeClient, kind: str) -> None:
-    name = f"{kind.lower()}s.windlass.dev"
-    ref = ObjectRef(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition", name=name)
-    found = await kube.get(ref)
-    assert found is not None
-    [version] = found["spec"]["versions"]
-    fields = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    if "target" not in fields:
-        fields["target"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        await kube.replace(found)
-
-
-async def _keeps_target(kube: KubeClient, kind: str, *, namespaced: bool) -> bool:
-    probe = package(kind, "probe", "default" if namespaced else "", serviceAccountName="default")
-    answer = await kube.apply(probe, field_manager="tests", dry_run=True)
-    return "target" in answer["spec"]
-
-
 # -- objects ---------------------------------------------------------------------------------------------------------
 
 

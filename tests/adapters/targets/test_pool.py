@@ -23,7 +23,7 @@ from windlass.adapters.kube.kubeconfig import read
 from windlass.adapters.targets import pool as pool_module
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
 from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
-from windlass.adapters.targets.pool import BINDING_SECONDS, ENSURED_SECONDS, IDLE_SECONDS, TargetPool
+from windlass.adapters.targets.pool import BINDING_SECONDS, IDLE_SECONDS, TargetPool
 from windlass.devstack.stack import Stack
 from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
 from windlass.domain.target import APPLICATION_ACCOUNT, Account, Kubeconfig, Target
@@ -310,7 +310,7 @@ async def test_a_refusal_is_final_only_when_account_and_binding_have_been_looked
             return await (await acting.kube(Role.HELM)).get(configmap) is None
 
     await eventually(reads, what="the new binding acts")
-    clock.now += BINDING_SECONDS + ENSURED_SECONDS
+    clock.now += BINDING_SECONDS + 1
     binding = ObjectRef(
         api_version="rbac.authorization.k8s.io/v1",
         kind="RoleBinding",

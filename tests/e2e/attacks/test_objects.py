@@ -289,7 +289,7 @@ async def test_a_hook_finds_no_files_of_the_worker(scene: Scene) -> None:
     files = " ".join(f"'{one}'" for one in wanted)
     body = f"""
 for file in {files}; do head -c 1 "$file" >/dev/null 2>&1 && echo "$file" >> {loot}/open; done
-ls {worker}/targets/* {worker}/in-progress/* {worker}/helm/* >> {loot}/open 2>/dev/null
+ls {worker}/targets/* {worker}/in-progress/*/* >> {loot}/open 2>/dev/null
 kill -9 {scene.process} 2>/dev/null && echo killed >> {loot}/open
 {stack.tool("kubectl")} auth whoami -o jsonpath='{{.status.userInfo.username}}' > {loot}/who
 {stack.tool("kubectl")} get secrets -n {scene.neighbour} -o name >> {loot}/open 2>/dev/null

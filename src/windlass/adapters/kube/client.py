@@ -342,7 +342,8 @@ def _parsed(call: Call, answer: Answer) -> Object:
 def _page(call: Call, answer: Answer) -> tuple[list[Object], Object]:
     """Return the items of one page of a list and its metadata."""
     document = _parsed(call, answer)
-    items, metadata = document.get("items") or [], document.get("metadata")
+    items: object = document.get("items") or []
+    metadata = document.get("metadata")
     if not is_object(metadata) or not is_list(items):
         raise failures.garbled(call, "a list of objects")
     found = [item for item in items if is_object(item) and is_object(item.get("metadata"))]

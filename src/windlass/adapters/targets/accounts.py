@@ -58,9 +58,8 @@ class Accounts:
             TransientError: IDENTITY_MISSING, the account does not exist, or its namespace is being deleted.
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
-        ours = account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE
         try:
-            made = ensure and self._makes and ours and await self._ensure(account)
+            made = ensure and self._is_made(account) and await self._ensure(account)
             return replace(await self._issue(account), made=made)
         except PermanentError as error:
             if error.reason is not Reason.API_REJECTED:
@@ -79,6 +78,21 @@ class Accounts:
                 f"{account} cannot be used: {error.message}",
                 hint=self._remedy(account),
             ) from None
+
+    async def is_missing(self, account: Account) -> bool:
+        """Say whether the account, or its binding, is one that is made here and is not there.
+
+        Raises:
+            WindlassError: the cluster does not tell.
+        """
+        if not self._is_made(account):
+            return False
+        refs = (_ref("v1", "ServiceAccount", account), _ref(_RBAC, "RoleBinding", account))
+        return None in [await self._kube.get(ref) for ref in refs]
+
+    def _is_made(self, account: Account) -> bool:
+        ours = account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE
+        return ours and self._makes
 
     async def _ensure(self, account: Account) -> bool:
         """Make what is missing; return whether anything was."""

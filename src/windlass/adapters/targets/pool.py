@@ -164,7 +164,7 @@ class TargetPool:
                     raise
                 # The account may have been made anew, which ends its tokens; its binding may be gone.
                 identity.doubted = True
-                if self._settled(identity):
+                if self._settled(identity) and not await self._accounts.is_missing(target.account):
                     raise
                 raise TransientError(error.reason, error.message, hint=error.hint) from None
 
