@@ -23,9 +23,9 @@ from windlass.adapters.kube.kubeconfig import read
 from windlass.adapters.targets import pool as pool_module
 from windlass.adapters.targets.accounts import TOKEN_SECONDS
 from windlass.adapters.targets.kubeconfig import Allowed, render, with_token
-from windlass.adapters.targets.pool import BINDING_SECONDS, IDLE_SECONDS, TargetPool
+from windlass.adapters.targets.pool import CHECK_SECONDS, IDLE_SECONDS, TargetPool
 from windlass.devstack.stack import Stack
-from windlass.domain.errors import PermanentError, Reason, TransientError, WindlassError
+from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.target import APPLICATION_ACCOUNT, Account, Kubeconfig, Target
 from windlass.ports.kube import Object, ObjectRef
 from windlass.ports.targets import Role
@@ -189,21 +189,25 @@ async def test_a_token_is_renewed_before_its_last_fifth(pool: TargetPool, namesp
         assert acting.kubeconfig.read_text() == first
 
 
-async def test_an_account_that_was_made_anew_is_used_again(pool: TargetPool, kube: KubeClient, namespace: str) -> None:
+async def test_an_account_that_was_made_anew_is_used_again(
+    pool: TargetPool, kube: KubeClient, namespace: str, clock: Clock
+) -> None:
     target = at_home(namespace)
     await who(pool, target)
+    clock.now += CHECK_SECONDS + 1
     await kube.delete(
         ObjectRef(api_version="v1", kind="ServiceAccount", namespace=namespace, name="windlass-application")
     )
 
-    async def refused() -> bool:
+    async def refused() -> Reason | None:
         try:
             await who(pool, target)
-        except WindlassError as error:
-            return error.reason is Reason.FORBIDDEN
-        return False
+        except TransientError as error:
+            return error.reason
+        return None
 
-    await eventually(refused, what="the API server has forgotten the token")
+    found = await eventually(refused, what="the API server has forgotten the token")
+    assert found is Reason.IDENTITY_MISSING, "what goes away by itself is tried again soon"
     assert await who(pool, target) == f"system:serviceaccount:{namespace}:windlass-application"
 
 
@@ -310,7 +314,7 @@ async def test_a_refusal_is_final_only_when_account_and_binding_have_been_looked
             return await (await acting.kube(Role.HELM)).get(configmap) is None
 
     await eventually(reads, what="the new binding acts")
-    clock.now += BINDING_SECONDS + 1
+    clock.now += CHECK_SECONDS + 1
     binding = ObjectRef(
         api_version="rbac.authorization.k8s.io/v1",
         kind="RoleBinding",
@@ -323,13 +327,13 @@ async def test_a_refusal_is_final_only_when_account_and_binding_have_been_looked
         try:
             await reads()
         except TransientError as error:
-            return error.reason is Reason.FORBIDDEN
+            return error.reason is Reason.IDENTITY_MISSING
         return False
 
     await eventually(refused, what="the deletion acts")
     await eventually(reads, what="the binding is there again")
     assert await kube.get(binding) is not None
-    clock.now += BINDING_SECONDS + 1
+    clock.now += CHECK_SECONDS + 1
     elsewhere = ObjectRef(api_version="v1", kind="ConfigMap", namespace="default", name="any")
     with pytest.raises(PermanentError, match=f"service account windlass-application in {namespace} cannot get"):
         async with pool.acting(target) as acting:

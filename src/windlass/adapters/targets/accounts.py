@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from windlass.adapters.kube.client import KubeClient
 from windlass.domain.errors import PermanentError, Reason, TransientError
 from windlass.domain.ids import MODULES_NAMESPACE
 from windlass.domain.target import APPLICATION_ACCOUNT, Account
+from windlass.domain.text.documents import DocumentError, parse_json
 from windlass.ports.kube import Object, ObjectRef
 
 TOKEN_SECONDS: Final = 3600
@@ -29,12 +31,22 @@ _RBAC: Final = "rbac.authorization.k8s.io/v1"
 class Token:
     """A token and when to ask for the next one (seconds since the epoch).
 
-    ``made`` says that its account, or the binding of that, has just been made.
+    ``made`` says that the account or its binding was missing and has just been made.
     """
 
     value: str = field(repr=False)
     renew_at: float
     made: bool = False
+
+    @property
+    def account_uid(self) -> str:
+        """The uid of the account that the token belongs to; empty if the token does not say."""
+        payload = self.value.split(".")[1:2]
+        try:
+            claims: Any = parse_json(base64.urlsafe_b64decode(payload[0] + "==")) if payload else {}
+            return str(claims["kubernetes.io"]["serviceaccount"]["uid"])
+        except (ValueError, KeyError, TypeError, DocumentError):
+            return ""
 
 
 class Accounts:
@@ -58,8 +70,15 @@ class Accounts:
             TransientError: IDENTITY_MISSING, the account does not exist, or its namespace is being deleted.
             PermanentError: FORBIDDEN, Windlass may not make the account or ask for tokens.
         """
+        made = False
         try:
-            made = ensure and self._is_made(account) and await self._ensure(account)
+            if (
+                ensure
+                and self._makes
+                and account.name == APPLICATION_ACCOUNT
+                and account.namespace != MODULES_NAMESPACE
+            ):
+                made = await self._ensure(account)
             return replace(await self._issue(account), made=made)
         except PermanentError as error:
             if error.reason is not Reason.API_REJECTED:
@@ -79,32 +98,16 @@ class Accounts:
                 hint=self._remedy(account),
             ) from None
 
-    async def is_missing(self, account: Account) -> bool:
-        """Say whether the account, or its binding, is one that is made here and is not there.
-
-        Raises:
-            WindlassError: the cluster does not tell.
-        """
-        if not self._is_made(account):
-            return False
-        refs = (_ref("v1", "ServiceAccount", account), _ref(_RBAC, "RoleBinding", account))
-        return None in [await self._kube.get(ref) for ref in refs]
-
-    def _is_made(self, account: Account) -> bool:
-        ours = account.name == APPLICATION_ACCOUNT and account.namespace != MODULES_NAMESPACE
-        return ours and self._makes
-
     async def _ensure(self, account: Account) -> bool:
-        """Make what is missing; return whether anything was."""
-        missing = False
+        """Make what is missing of the default account; return whether anything was."""
+        made = False
         ref = _ref("v1", "ServiceAccount", account)
         if await self._kube.get(ref) is None:
-            missing = True
-            made: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
-            await self._create(made, account)
+            body: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": False}
+            await self._create(body, account)
+            made = True
         # A binding to another role was made by somebody with the right to do so: it stays.
         if await self._kube.get(_ref(_RBAC, "RoleBinding", account)) is None:
-            missing = True
             binding: Object = {
                 "apiVersion": _RBAC,
                 "kind": "RoleBinding",
@@ -116,7 +119,8 @@ class Accounts:
                 "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
             }
             await self._create(binding, account)
-        return missing
+            made = True
+        return made
 
     async def _create(self, obj: Object, account: Account) -> None:
         metadata = {

@@ -62,7 +62,9 @@ class Identity:
         self.idle_since = 0.0
         self.renew_at = float("inf")
         self.doubted = False
-        self.ensured_at = self.made_at = float("-inf")
+        self.checked_at = float("-inf")
+        self.account_uid = ""
+        self.made_at = float("-inf")
         self._access = access
         self._discovery = discovery
         self._limits = limits

@@ -41,12 +41,9 @@ TEND_SECONDS: Final = 15.0
 PROBE_SECONDS: Final = 3.0
 """How long another cluster may take to answer before its use."""
 
-ENSURED_SECONDS: Final = 10.0
-"""Seconds after which a refusal may be due to an account or a binding that somebody has deleted meanwhile: the next
-try, which comes soon, makes them again."""
-
-BINDING_SECONDS: Final = 5.0
-"""Seconds in which a new binding may not act yet in every API server; it takes a few hundredths in one."""
+CHECK_SECONDS: Final = 5.0
+"""Between two looks whether an account that is refused things is still the same; so long, too, a refusal may be due to
+a binding that has just been made and does not act in every API server yet."""
 
 FOREIGN_ANSWER: Final = 16 << 20
 """Bytes of the largest answer that is read from another cluster: a page of 500 objects of 32 KiB."""
@@ -160,13 +157,13 @@ class TargetPool:
             try:
                 yield ActingAs(here, identity)
             except WindlassError as error:
-                if error.reason is not Reason.FORBIDDEN:
-                    raise
                 # The account may have been made anew, which ends its tokens; its binding may be gone.
-                identity.doubted = True
-                if self._settled(identity) and not await self._accounts.is_missing(target.account):
-                    raise
-                raise TransientError(error.reason, error.message, hint=error.hint) from None
+                identity.doubted = identity.doubted or error.reason is Reason.FORBIDDEN
+                if error.reason is Reason.FORBIDDEN:
+                    if self._monotonic() < identity.made_at + CHECK_SECONDS:
+                        raise TransientError(error.reason, error.message, hint=error.hint) from None
+                    await self._looked_after(identity, target.account)
+                raise
 
     def known(self, target: Target) -> bool:
         """Say whether the identity is at hand; see `ports.Targets`."""
@@ -260,17 +257,33 @@ class TargetPool:
             if identity.doubted or self._clock() >= identity.renew_at:
                 await self._renew(identity, account, ensure=identity.doubted)
 
-    async def _renew(self, identity: Identity, account: Account, *, ensure: bool) -> None:
+    async def _looked_after(self, identity: Identity, account: Account) -> None:
+        """Find out whether an account that was refused something is still the one that the token belongs to.
+
+        Raises:
+            TransientError: IDENTITY_MISSING, it is gone; or it is another one by now, or has just got its rights back:
+                the next try has a chance.
+        """
+        now = self._monotonic()
+        if now < identity.checked_at + CHECK_SECONDS:
+            return
+        identity.checked_at = now
+        before = identity.account_uid
+        if await self._renew(identity, account, ensure=True) or before != identity.account_uid:
+            raise TransientError(
+                Reason.IDENTITY_MISSING,
+                f"{account} was deleted, or its rights were, and is there again",
+                hint="it is tried again",
+            )
+
+    async def _renew(self, identity: Identity, account: Account, *, ensure: bool) -> bool:
+        """Get a new token; return whether something had to be made for that."""
         token = await self._accounts.token(account, ensure=ensure)
         identity.use_token(token.value, token.renew_at)
-        now = self._monotonic()
-        identity.ensured_at = now if ensure else identity.ensured_at
-        identity.made_at = now if token.made else identity.made_at
-
-    def _settled(self, identity: Identity) -> bool:
-        """Say whether a refusal is the last word: account and binding were looked at, and act in the API server."""
-        now = self._monotonic()
-        return now - identity.ensured_at < ENSURED_SECONDS and now - identity.made_at > BINDING_SECONDS
+        identity.account_uid = token.account_uid
+        if token.made:
+            identity.made_at = self._monotonic()
+        return token.made
 
     async def _tend(self) -> None:
         while True:
