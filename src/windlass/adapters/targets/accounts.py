@@ -41,11 +41,10 @@ class Token:
     @property
     def account_uid(self) -> str:
         """The uid of the account that the token belongs to; empty if the token does not say."""
-        payload = self.value.split(".")[1:2]
         try:
-            claims: Any = parse_json(base64.urlsafe_b64decode(payload[0] + "==")) if payload else {}
+            claims: Any = parse_json(base64.urlsafe_b64decode(self.value.split(".")[1] + "=="))
             return str(claims["kubernetes.io"]["serviceaccount"]["uid"])
-        except (ValueError, KeyError, TypeError, DocumentError):
+        except (IndexError, ValueError, KeyError, TypeError, DocumentError):
             return ""
 
 
