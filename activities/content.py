@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
 
-from windlass.activities.repositories import repository_for, with_access
+from windlass.activities.repositories import repository_of_pinned, with_access
 from windlass.contracts.record import PackageRecord, RecordRef, ReleasedRecord, RevisionRecord
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import content_digest, keyed_digest
@@ -103,7 +103,7 @@ class Contents:
         """Return the content of ``artifact``, fetching it if this worker does not have it."""
         root = self._packages.cached(artifact.digest)
         if root is None:
-            root = await self._packages.ensure(await repository_for(self._kube, artifact.source), artifact)
+            root = await self._packages.ensure(await repository_of_pinned(self._kube, artifact.source), artifact)
         package = await self._packages.load(artifact.digest)
         schemas = self._schemas.get(artifact.digest)
         if schemas is None:

@@ -42,6 +42,8 @@ class Inputs:
     object: PackageObject
     references: tuple[Reference, ...]
     repository: PackageRepository | None
+    served: bool = True
+    """Whether the repository serves the package's namespace."""
 
     def settings_digest(self, key: bytes) -> str:
         """Return the keyed digest of the settings and of every referenced text."""
@@ -77,14 +79,21 @@ class Inputs:
     def offer(self) -> str:
         """What changes whenever the version, if it is a range, may come to something else; empty if it cannot."""
         package = self.object.spec.package
-        return self.repository.offer(package.name) if self.repository and is_floating(package.version) else ""
+        repository = self.repository if self.served else None
+        return repository.offer(package.name) if repository and is_floating(package.version) else ""
+
+    @property
+    def hooks_allowed(self) -> bool:
+        """Whether the package may bring programs of its own."""
+        return self.repository is None or self.repository.spec.hooks == "Allow"
 
     @property
     def _scanned(self) -> dict[str, str]:
         """What the last scan says of the repository's Secrets, and of the package."""
         status = self.repository.status if self.repository else None
         seen = status.seen.digest if status and status.seen else ""
-        found = {"windlass.dev/seen": seen, "windlass.dev/offer": self.offer}
+        refused = "" if self.served else "true"
+        found = {"windlass.dev/seen": seen, "windlass.dev/offer": self.offer, "windlass.dev/refused": refused}
         return {name: digest for name, digest in found.items() if digest}
 
     def settings(self) -> Values:
@@ -149,11 +158,12 @@ async def inputs_of(package: PackageObject, *, repositories: Lookup, referenced:
             references.append(Reference(entry=entry, text=None, problem=obj))
         else:
             references.append(Reference(entry=entry, text=_text(entry, obj)))
-    name = package.spec.package.repository
+    repository = await read_repository(repositories, package.spec.package.repository)
     return Inputs(
         object=package,
         references=tuple(references),
-        repository=await read_repository(repositories, name),
+        repository=repository,
+        served=repository is None or await is_served(repositories, repository, package.home),
     )
 
 
@@ -170,6 +180,15 @@ async def read_repository(lookup: Lookup, name: str) -> PackageRepository | None
     """Look a PackageRepository up; None if there is none of that name."""
     obj = await lookup(ObjectRef(api_version=API_VERSION, kind="PackageRepository", name=name))
     return PackageRepository.model_validate(obj) if obj else None
+
+
+async def is_served(lookup: Lookup, repository: PackageRepository, namespace: str) -> bool:
+    """Say whether packages of ``namespace`` may use ``repository``; its labels are looked up if they matter."""
+    audience = repository.spec.audience
+    if not audience.asks_labels(namespace):
+        return audience.serves(namespace, {})
+    found = await lookup(ObjectRef(api_version="v1", kind="Namespace", name=namespace))
+    return found is not None and audience.serves(namespace, found["metadata"].get("labels") or {})
 
 
 def _text(entry: ValuesReference, obj: Object | None) -> str | None:

@@ -89,6 +89,8 @@ class ObserveActivities:
             drift=policy_of(package.spec.drift, package.spec.maintenance),
             placement=placement,
             refused=placement is None,
+            served=inputs.served,
+            hooks_allowed=inputs.hooks_allowed,
         )
         restored = await self._restored(request, package) if request.restore else None
         kept = restored.artifact if restored else None
@@ -96,7 +98,7 @@ class ObserveActivities:
         lives = not desired.deleting and not desired.suspended
         artifact = (
             await self._contents.at_hand(inputs.repository, package.source)
-            if lives and pinned != package.source
+            if lives and inputs.served and pinned != package.source
             else None
         )
         if artifact is not None and not self._openings.opened(request.key, artifact):

@@ -8,21 +8,27 @@ costs Temporal nothing, for as long as it ends soon (docs/adr/0017).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from temporalio import activity
 
 from windlass.activities.brief import Brief, Briefs
-from windlass.activities.content import Content, Contents
+from windlass.activities.content import Contents
 from windlass.activities.conversion import check_conversions
 from windlass.activities.hooks.discovery import HookDiscovery
 from windlass.contracts.base import WireModel
+from windlass.contracts.steps import Programs
+from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import PackageKey
+from windlass.domain.lifecycle.steps import Loaded
 from windlass.domain.packages.definition import check_kind
-from windlass.domain.packages.model import Artifact, Hook
+from windlass.domain.packages.model import Artifact
 from windlass.ports.jq import SharedJq
 from windlass.ports.suspects import STEP, Suspects
+
+NAMED: Final = 3
+"""Programs of a package that an error names."""
 
 
 class Openings:
@@ -42,17 +48,24 @@ class Openings:
         known = self._contents.prepared(artifact.digest) and self._discovery.knows(artifact.digest)
         return known and not self._suspects.suspected(key)
 
-    async def open(self, key: PackageKey, artifact: Artifact) -> tuple[Content, tuple[Hook, ...]]:
-        """Read the content and ask its hooks for their bindings.
+    async def open(self, key: PackageKey, artifact: Artifact, programs: Programs = "admitted") -> Loaded:
+        """Read the content and ask its hooks for their bindings; nothing of the package is run if that is denied.
 
         Raises:
-            PermanentError: LOAD_FAILED, INIT_HOOKS_FAILED and others: what the package's author has to repair.
+            PermanentError: LOAD_FAILED, INIT_HOOKS_FAILED and others: what the package's author has to repair;
+                HOOKS_DENIED, it brings programs of its own.
             TransientError: it could not be fetched, or its hooks could not be asked.
         """
         content = await self._contents.ensure(artifact)
         check_kind(content.package.definition, key.kind)
         await check_conversions(self._jq.on_behalf_of(key.package_id), content.package.conversions)
-        return content, await self._discovery.hooks_of(content, artifact.digest)
+        brought = content.package.programs
+        if brought and programs == "omitted":
+            return Loaded(artifact=artifact, programs=True, bare=True)
+        if brought and programs == "denied":
+            raise _denied(artifact, brought)
+        hooks = await self._discovery.hooks_of(content, artifact.digest)
+        return Loaded(artifact=artifact, hooks=hooks, programs=bool(brought))
 
     async def local_first[T](
         self,
@@ -84,3 +97,14 @@ class Openings:
             await self._suspects.worked(of[0], STEP)
             return done
         return await briefs.begin(key, noted) if self.opened(*of) else None
+
+
+def _denied(artifact: Artifact, brought: Sequence[str]) -> PermanentError:
+    more = f" and {len(brought) - NAMED} more" if len(brought) > NAMED else ""
+    return PermanentError(
+        Reason.HOOKS_DENIED,
+        f"{artifact.source} brings programs of its own ({', '.join(brought[:NAMED])}{more}), and PackageRepository "
+        f"{artifact.source.repository!r} says hooks: Deny",
+        hint="install a version without hooks, or set spec.hooks of the PackageRepository to Allow",
+        actor=Actor.ADMIN,
+    )

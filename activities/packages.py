@@ -27,7 +27,6 @@ from windlass.contracts.steps import (
 )
 from windlass.domain.errors import Reason, TransientError, WindlassError
 from windlass.domain.ids import FINALIZER
-from windlass.domain.lifecycle.steps import Loaded
 from windlass.domain.target import Placement
 from windlass.ports.kube import Kube, Object
 from windlass.ports.packages import Packages
@@ -85,7 +84,7 @@ class PackageActivities:
     async def download(self, request: DownloadRequest) -> DownloadResult:
         """Pin the version by its content and fetch that into the cache."""
         async with heartbeating() as beat:
-            repository = await repository_for(self._kube, request.source)
+            repository = await repository_for(self._kube, request.source, request.key.home)
             beat.details = f"resolving {request.source}"
             artifact = await self._packages.resolve(repository, request.source)
             beat.details = f"fetching {artifact.digest}"
@@ -93,7 +92,7 @@ class PackageActivities:
             if request.open:
                 beat.details = f"opening {artifact.digest}"
                 with contextlib.suppress(WindlassError):  # the step that loads it finds the same, and tells
-                    await self._openings.open(request.key, artifact)
+                    await self._openings.open(request.key, artifact, request.programs)
         return DownloadResult(artifact=artifact)
 
     @activity.defn(name="package.install")
@@ -103,7 +102,7 @@ class PackageActivities:
         async def switch() -> RecordResult:
             if request.open:
                 with contextlib.suppress(WindlassError):  # the step that loads it finds the same, and tells
-                    await self._openings.open(request.key, request.artifact)
+                    await self._openings.open(request.key, request.artifact, request.programs)
             await self._contents.ensure(request.artifact)
             await self._packages.install(request.key.package_id, request.artifact.digest)
             return RecordResult(record=request.record)
@@ -138,8 +137,7 @@ class PackageActivities:
         """Read the package and ask its hooks for their bindings."""
 
         async def read() -> LoadResult:
-            _, hooks = await self._openings.open(request.key, request.artifact)
-            return LoadResult(loaded=Loaded(artifact=request.artifact, hooks=hooks))
+            return LoadResult(loaded=await self._openings.open(request.key, request.artifact, request.programs))
 
         of = (request.key, request.artifact)
         return await self._openings.local_first(self._loads, request, of=of, work=read) or LoadResult(pending=True)

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from windlass.activities.inputs import IGNORED_ANNOTATIONS, Lookup, read_repository
+from windlass.activities.inputs import IGNORED_ANNOTATIONS, Lookup, is_served, read_repository
 from windlass.contracts.objects import SeenStatus
 from windlass.contracts.repositories import PackageRepository
 from windlass.domain.digests import canonical_json, keyed_digest
@@ -22,13 +22,38 @@ from windlass.ports.packages import Access, Repository
 DOCKER_CONFIG: Final = ".dockerconfigjson"
 
 
-async def repository_for(kube: Kube, source: Source) -> Repository:
-    """Return the repository of ``source`` as package sources want it.
+async def repository_for(kube: Kube, source: Source, namespace: str) -> Repository:
+    """Return the repository of ``source``, for packages of ``namespace``, as package sources want it.
 
     Raises:
         TransientError: REPOSITORY_NOT_FOUND, SECRET_NOT_FOUND; they may still come.
-        PermanentError: UNAUTHORIZED or SIGNATURE_INVALID, a Secret does not hold what it should.
+        PermanentError: REPOSITORY_NOT_ALLOWED, it does not serve that namespace; UNAUTHORIZED or SIGNATURE_INVALID, a
+            Secret does not hold what it should.
     """
+    repository = await _found(kube, source)
+    if not await is_served(kube.get, repository, namespace):
+        raise PermanentError(
+            Reason.REPOSITORY_NOT_ALLOWED,
+            f"spec.package.repository: PackageRepository {source.repository!r} does not serve namespace {namespace!r}",
+            hint="add the namespace to spec.allowedNamespaces of the PackageRepository, or name another repository",
+            actor=Actor.ADMIN,
+        )
+    return await with_access(kube.get, repository)
+
+
+async def repository_of_pinned(kube: Kube, source: Source) -> Repository:
+    """Return the repository that a package's content was pinned from, to fetch that very content once more.
+
+    It was served when the content was pinned. Who may use the repository today is not asked: a package that is no
+    longer served keeps running on another worker, too, and can be removed with its own hooks.
+
+    Raises:
+        TransientError, PermanentError: as `repository_for`, but for REPOSITORY_NOT_ALLOWED.
+    """
+    return await with_access(kube.get, await _found(kube, source))
+
+
+async def _found(kube: Kube, source: Source) -> PackageRepository:
     repository = await read_repository(kube.get, source.repository)
     if repository is None:
         raise TransientError(
@@ -36,7 +61,7 @@ async def repository_for(kube: Kube, source: Source) -> Repository:
             f"spec.package.repository: there is no PackageRepository {source.repository!r}",
             hint="create it, or name one of `kubectl get packagerepositories`",
         )
-    return await with_access(kube.get, repository)
+    return repository
 
 
 async def with_access(lookup: Lookup, repository: PackageRepository) -> Repository:

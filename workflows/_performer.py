@@ -41,6 +41,7 @@ with workflow.unsafe.imports_passed_through():
         PackageRequest,
         Performed,
         PlaceRequest,
+        Programs,
         ReleaseRequest,
         SettingsRequest,
         UninstallRequest,
@@ -50,7 +51,15 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.drift.comparison import held
     from windlass.domain.ids import PackageKey
     from windlass.domain.lifecycle.provenance import Known
-    from windlass.domain.lifecycle.steps import BINDING_OF, Next, Step, content_to_load, hook_at, place_of
+    from windlass.domain.lifecycle.steps import (
+        BINDING_OF,
+        Next,
+        Step,
+        content_to_load,
+        hook_at,
+        place_of,
+        tearing_down,
+    )
     from windlass.domain.lifecycle.transitions import Result
     from windlass.domain.packages.model import Artifact, Binding, Hook
 
@@ -121,6 +130,7 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remot
                 artifact=_known(progress.artifact),
                 record=state.record,
                 open=_may_open(state),
+                programs=_programs(state),
             )
             installed = await _local_first(PackageActivities.install, request, went_remote)
             return Performed(record=installed.record)
@@ -135,7 +145,8 @@ async def perform(key: PackageKey, step: Next, state: LifecycleState, went_remot
             return Performed(record=state.record)
         case Step.LOAD:
             content = _known(content_to_load(desired, progress))
-            loaded = await _local_first(PackageActivities.load, LoadRequest(key=key, artifact=content), went_remote)
+            load = LoadRequest(key=key, artifact=content, programs=_programs(state))
+            loaded = await _local_first(PackageActivities.load, load, went_remote)
             return Performed(result=Result(loaded=loaded.loaded), record=state.record)
         case Step.APPLY_SETTINGS:
             return await _apply_settings(key, state, went_remote)
@@ -198,11 +209,18 @@ def _may_open(state: LifecycleState) -> bool:
     return not state.paused and OPENING_STEPS.isdisjoint(state.control.breakpoints)
 
 
+def _programs(state: LifecycleState) -> Programs:
+    """Say what becomes of the programs that a package brings."""
+    if state.wanted.hooks_allowed:
+        return "admitted"
+    return "omitted" if tearing_down(state.wanted, state.progress) else "denied"
+
+
 async def _download(key: PackageKey, state: LifecycleState) -> Performed:
     source = state.desired.source
     if source is None:
         raise ValueError("an object that exists names a version")  # a bug: the task fails and is seen
-    request = DownloadRequest(key=key, source=source, open=_may_open(state))
+    request = DownloadRequest(key=key, source=source, open=_may_open(state), programs=_programs(state))
     found = await workflow.execute_activity_method(PackageActivities.download, request, summary=str(source), **DOWNLOAD)
     return _downloaded(found.artifact, state)
 

@@ -13,9 +13,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from windlass.contracts.failures import FailureDetails
-    from windlass.contracts.lifecycle import Action, EventNote, Failure, HookQueue, LifecycleState, Quarantined
+    from windlass.contracts.lifecycle import Action, EventNote, Failure, HookQueue, LifecycleState
     from windlass.contracts.objects import ACTIONS_KEPT, ActionRecord, SeenStatus
-    from windlass.contracts.status import MESSAGE_CAP, queue_failure, with_ready
+    from windlass.contracts.status import queue_failure, with_ready
     from windlass.contracts.steps import EventsResult, Observation, Performed, Restored
     from windlass.domain.backoff import delay
     from windlass.domain.errors import Actor, Category, Reason
@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from windlass.domain.lifecycle.changes import Event, classify
     from windlass.domain.lifecycle.effects import on_done, on_skip, removal_hint
     from windlass.domain.lifecycle.policy import Cause, Control, Good, Held, Rejected
-    from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step
+    from windlass.domain.lifecycle.steps import CONDITION_OF, Desired, Hold, Next, Progress, Step, in_place
     from windlass.domain.lifecycle.transitions import Result, begin_removal, done
     from windlass.domain.lifecycle.transitions import events_ran as ran
 
@@ -35,9 +35,6 @@ FORGIVING = frozenset({Event.REMOVED, Event.VERSION_CHANGED, Event.SCHEDULE_CHAN
 """Changes after which a failure is about something that is no longer wanted."""
 
 NOTES_KEPT = 10
-
-SOURCES_KEPT = 4
-"""Kinds of processes that can say that a part is broken: worker, watcher and two pools."""
 
 
 def changed(state: LifecycleState, changes: tuple[cond.Change, ...], now: float) -> LifecycleState:
@@ -81,7 +78,8 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     event = classify(before.wanted, policy.effective(found.desired, control))
     failure = before.failure
     if failure is not None:
-        if failure.step == OBSERVE or event in FORGIVING:
+        placed = failure.step == Step.PLACE and in_place(found.desired, before.progress)
+        if failure.step == OBSERVE or event in FORGIVING or placed:
             failure = None
         elif before.seen != found.seen:
             # What failed with another wish does not speak against this one.
@@ -102,6 +100,8 @@ def observed(state: LifecycleState, found: Observation, now: float) -> Lifecycle
     if before.desired.suspended != found.desired.suspended:
         word = "Suspended" if found.desired.suspended else "Resumed"
         state = noted(state, word, "spec.suspend was changed", now)
+    if before.failure is not None and before.failure.step == Step.PLACE and failure is None:
+        state = changed(state, (cond.true(cond.Type.REQUIREMENTS_MET, "Met"),), now)
     return state
 
 
@@ -130,32 +130,6 @@ def restored(state: LifecycleState, found: Observation, now: float) -> Lifecycle
             "known": kept.known,
         }
     )
-
-
-def quarantined(state: LifecycleState, message: Quarantined, now: float) -> LifecycleState:
-    """Return ``state`` that says which parts of the package are broken; unchanged if it says so already."""
-    reported = [one for one in state.quarantine if one.source != message.source]
-    if message.parts:
-        reported.append(message)
-    reported = sorted(reported, key=lambda one: one.source)[:SOURCES_KEPT]
-    state = state.model_copy(update={"quarantine": tuple(reported)})
-    parts = [part for one in reported for part in one.parts]
-    before = cond.find(state.conditions, cond.Type.QUARANTINED)
-    if not parts:
-        if before.status is not cond.Status.TRUE:
-            return state
-        state = changed(state, (cond.false(cond.Type.QUARANTINED, "Working"),), now)
-        return noted(state, "QuarantineEnded", "all parts work again", now)
-    text = "; ".join(f"{part.part}: {part.cause}" for part in parts)
-    change = cond.Change(
-        type=cond.Type.QUARANTINED,
-        status=cond.Status.TRUE,
-        reason="PartFailed",
-        message=f"{text}; tried again with back-off"[:MESSAGE_CAP],
-    )
-    if (before.status, before.message) == (change.status, change.message):
-        return state
-    return noted(changed(state, (change,), now), "Quarantined", change.message, now, warning=True)
 
 
 def _of_another_life(state: LifecycleState, now: float) -> LifecycleState:
@@ -224,6 +198,8 @@ def _after(
             return state.model_copy(update={"version": started.progress.artifact.exact}), False
         case Step.APPLY_SETTINGS if result.settings != state.wanted.settings:
             return state, True  # the step read something newer than what was observed
+        case Step.PLACE if started.desired.refused:
+            return state, True  # the worker allows by now what it refused when the object was looked at
         case Step.UNINSTALL_RELEASE:
             # With the release goes what could be gone back to; the next one is a first installation again.
             before = state.control

@@ -10,6 +10,7 @@ from temporalio import workflow
 from windlass.workflows import _actions as actions
 from windlass.workflows import _beside as beside
 from windlass.workflows import _drift as drift
+from windlass.workflows import _exceptional as exceptional
 from windlass.workflows import _requests as requests
 from windlass.workflows import _transitions as moves
 from windlass.workflows._hook_queues import HookQueues, Host
@@ -119,7 +120,7 @@ class PackageLifecycleWorkflow:
             if step.step is Step.FINISH:
                 break
             if self._handover_due(idle=step.step is Step.WAIT):
-                await self._hand_over(step)
+                await self._hand_over()
             if step.step is Step.WAIT:
                 await self._rest(step, now)
             else:
@@ -158,7 +159,7 @@ class PackageLifecycleWorkflow:
         """Parts of the package's work beside this workflow are broken, or work again: say so in the status."""
         self._signals += 1
         if self._observed:
-            self._state = moves.quarantined(self._state, message, workflow.time())
+            self._state = exceptional.quarantined(self._state, message, workflow.time())
 
     @workflow.update
     async def retry(self, action: Action) -> ActionResult:
@@ -332,7 +333,6 @@ class PackageLifecycleWorkflow:
         Whatever was due at ``now`` has been done.
         """
         self._at_hand = None  # it was of that moment
-        self._state = moves.arrived(self._state, step, workflow.time())
         await self._write(step)
         if self._observed:
             self._state = self._recorder.upsert(self._state)
@@ -406,7 +406,8 @@ class PackageLifecycleWorkflow:
         if not self._observed:
             self._observed = True
             self._state = moves.restored(self._state, found, workflow.time())
-        self._state = moves.observed(self._state, found, workflow.time())
+        now = workflow.time()
+        self._state = exceptional.served(moves.observed(self._state, found, now), now)
 
     def _fold(self, step: Next, started: LifecycleState, performed: Performed) -> None:
         """Take over what a successful step brought."""
@@ -434,9 +435,12 @@ class PackageLifecycleWorkflow:
     async def _write(self, step: Next | None = None) -> bool:
         """Write status unless it is written; return whether it is now."""
         async with self._writing:  # two writes at a time could arrive in the wrong order
+            step = step or self._running or self._decide()
+            if step.step is Step.WAIT:
+                self._state = moves.arrived(self._state, step, workflow.time())
             sent = self._state.notes
             self._hooks.news = False
-            after = await self._recorder.write(self._state, step or self._running or self._decide())
+            after = await self._recorder.write(self._state, step)
             # Actions may have come in during the write: only the writer's own fields are taken over.
             notes = self._state.notes if after.notes else tuple(note for note in self._state.notes if note not in sent)
             self._set(conditions=after.conditions, written=after.written, notes=notes, unrecorded=after.unrecorded)
@@ -449,10 +453,8 @@ class PackageLifecycleWorkflow:
         build = info.get_current_build_id()
         return long or info.is_continue_as_new_suggested() or (idle and build != self._build)
 
-    async def _hand_over(self, step: Next) -> None:
+    async def _hand_over(self) -> None:
         await self._hooks.hand_over()
-        if step.step is Step.WAIT:
-            self._state = moves.arrived(self._state, step, workflow.time())  # the next run finds it arrived
         await self._write()  # the server may hold the next run back for a second: too late to show a failure that heals
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(

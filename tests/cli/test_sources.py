@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from typer.testing import CliRunner
 
-from support.packages import package_yaml, write_tree
+from support.packages import package_yaml, tgz_of, write_tree
 from support.registry import PASSWORD, USER, RunningRegistry, registry
 from windlass.adapters.packages.format.digest import digest_of
 from windlass.cli.main import run
@@ -39,6 +43,31 @@ def invoke(*words: str | Path, stdin: str = "") -> str:
     result = CliRunner().invoke(app, [str(word) for word in words], input=stdin, catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder from a thread: commands have an event loop of their own."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_address_is_followed_wherever_its_index_points(tmp_path: Path) -> None:
+    """Unlike a worker, who runs the command reaches nothing that they do not reach anyhow."""
+    tgz_of(tmp_path / "elsewhere/webapp-1.0.0.tgz", package(tmp_path / "built", "1.0.0"), top="webapp")
+    (tmp_path / "index").mkdir()
+    with serving(tmp_path / "elsewhere") as other, serving(tmp_path / "index") as url:
+        entry = {"version": "1.0.0", "urls": [f"{other}/webapp-1.0.0.tgz"]}
+        (tmp_path / "index/index.yaml").write_text(json.dumps({"entries": {"webapp": [entry]}}))
+        invoke("pull", url, "webapp", "--version", "1.0.0", "--insecure", "-o", tmp_path / "out")
+    assert (tmp_path / "out/webapp/1.0.0/package.yaml").is_file()
 
 
 def test_a_package_goes_to_a_registry_and_back(

@@ -124,6 +124,14 @@ async def test_invalid_applications_are_refused_with_words(api: Api, obj: dict[s
     assert message in answer["message"]
 
 
+def served(**allowed: Any) -> dict[str, Any]:
+    return {"kind": "file", "file": {"path": "/srv"}, "allowedNamespaces": allowed}
+
+
+def archives(*hosts: str) -> dict[str, Any]:
+    return {"kind": "helm", "helm": {"url": "https://host/charts", "archiveHosts": list(hosts)}}
+
+
 COSIGN = {"provider": "cosign", "key": {"secretRef": {"name": "cosign"}}}
 
 
@@ -144,6 +152,20 @@ COSIGN = {"provider": "cosign", "key": {"secretRef": {"name": "cosign"}}}
         ({"kind": "http", "http": {"url": "https://host/{package}/{version}.tgz"}}, 201, ""),
         ({"kind": "http", "http": {"url": "https://host"}, "verify": COSIGN}, 422, "for kind oci only"),
         ({"kind": "oci", "oci": {"url": "oci://host/a"}, "verify": COSIGN}, 201, ""),
+        (served(names=["a", "b"], selector={"matchLabels": {"a": "b"}}), 201, ""),
+        (served(selector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}), 201, ""),
+        (served(**{"from": "All"}), 201, ""),
+        (served(**{"from": "All", "names": ["a"]}), 422, "from: All goes without names and selector"),
+        (served(selector={}), 422, "an empty selector selects all namespaces: write from: All"),
+        (served(selector={"matchLabels": {}}), 422, "write from: All"),
+        (served(selector={"matchExpressions": [{"key": "a", "operator": "Gt"}]}), 422, "operator"),
+        (served(names=["A_b"]), 422, "spec.allowedNamespaces.names"),
+        (served(**{"from": "Same"}), 422, "spec.allowedNamespaces.from"),
+        ({"kind": "file", "file": {"path": "/srv"}, "hooks": "Deny"}, 201, ""),
+        ({"kind": "file", "file": {"path": "/srv"}, "hooks": "deny"}, 422, "spec.hooks"),
+        (archives("cdn.example.com", "cdn.example.com:8443", "*"), 201, ""),
+        (archives("https://cdn.example.com"), 422, "spec.helm.archiveHosts"),
+        (archives("cdn.example.com/path"), 422, "spec.helm.archiveHosts"),
     ],
 )
 async def test_repositories(api: Api, spec: dict[str, Any], status: int, message: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from aiohttp.typedefs import Handler
 from temporalio.service import RPCError
 
 from support.installation import Installation, condition, write_greeter, write_package
@@ -93,14 +94,27 @@ async def scanned(installation: Installation, **wanted: Any) -> Object:
     return await eventually(reached, what=f"the repository is {wanted}")  # type: ignore[return-value]
 
 
+async def failing(installation: Installation, name: str, reason: str) -> Object:
+    """Wait until a package fails for ``reason``."""
+    return await installation.status(name, lambda status: (status.get("failure") or {}).get("reason") == reason)
+
+
 async def shown(installation: Installation, name: str = "one") -> dict[str, str]:
     found = await installation.get("ConfigMap", name)
     return found["data"] if found else {}
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[str]:
-    app = web.Application()
+async def served(folder: Path, asked: list[str] | None = None) -> AsyncIterator[str]:
+    """Serve a folder; the paths of requests are written down in ``asked``."""
+
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if asked is not None:
+            asked.append(request.path)
+        return await handler(request)
+
+    app = web.Application(middlewares=[note])
     app.router.add_static("/", folder)
     async with TestServer(app) as server:
         yield str(server.make_url("/")).rstrip("/")
@@ -132,10 +146,13 @@ async def test_an_application_from_a_registry_with_login_and_private_ca(
     installation.start()
     await installation.application("one", "greeter", "1.0.0")
 
+    obj = await installation.status("one", lambda status: status.get("failure"))
+    assert condition(obj, "ReadyOnFilesystem")["reason"] == "RepositoryNotAllowed", "one with a login serves nobody"
+    await repository(installation, kind="oci", oci=oci, allowedNamespaces={"names": [installation.namespace]})
+
     obj = await scanned(installation, ready="False", reason="Unauthorized")
     assert obj["status"]["failure"]["actor"] == "admin"
-    obj = await installation.status("one", lambda status: status.get("failure"))
-    assert condition(obj, "ReadyOnFilesystem")["reason"] == "Unauthorized"
+    await failing(installation, "one", "Unauthorized")
 
     auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     config = json.dumps({"auths": {secured.host: {"auth": auth}}}).encode()
@@ -285,3 +302,124 @@ async def test_a_catalog_recovers_and_hands_over(installation: Installation, tmp
 
     await eventually(grown)
     await keep_workflow(installation, handle.id, "repository-continued")
+
+
+async def labelled(installation: Installation, **labels: str | None) -> None:
+    ref = ObjectRef(api_version="v1", kind="Namespace", name=installation.namespace)
+    await installation.kube.patch(ref, {"metadata": {"labels": labels}}, kind="merge")
+
+
+async def test_a_repository_serves_the_namespaces_that_it_selects(installation: Installation, tmp_path: Path) -> None:
+    write_greeter(tmp_path / "built", "1.0.0", "1.1.0")
+    for version in ("1.0.0", "1.1.0"):
+        tgz_of(tmp_path / f"web/greeter-{version}.tgz", tmp_path / f"built/greeter/{version}", top="greeter")
+    asked: list[str] = []
+    async with served(tmp_path / "web", asked) as url:
+        allowed = {"selector": {"matchLabels": {"team": "a"}}}
+        await repository(installation, kind="http", http={"url": url, "insecure": True}, allowedNamespaces=allowed)
+        installation.start()
+        await installation.application("one", "greeter", "1.0.0")
+        obj = await failing(installation, "one", "RepositoryNotAllowed")
+        failure = obj["status"]["failure"]
+        assert failure["actor"] == "admin"
+        for word in (f"'repo-{installation.name}'", f"'{installation.namespace}'", "spec.allowedNamespaces"):
+            assert word in failure["message"] + failure["hint"]
+        assert condition(obj, "ReadyOnFilesystem")["reason"] == "RepositoryNotAllowed"
+        assert condition(obj, "SourceRefused")["status"] == "True"
+        assert [path for path in asked if path.endswith(".tgz")] == []
+
+        await labelled(installation, team="a")
+        obj = await installation.ready("one", "1.0.0")
+        assert condition(obj, "SourceRefused")["status"] == "False"
+
+        await labelled(installation, team=None)
+        obj = await refused(installation, "one")
+        assert condition(obj, "Ready")["status"] == "True", "what runs keeps running"
+        await installation.application("one", "greeter", "1.0.0", settings={"greeting": "still"})
+        await eventually(lambda: greets(installation, "still"))
+
+        await installation.application("one", "greeter", "1.1.0", settings={"greeting": "still"})
+        await failing(installation, "one", "RepositoryNotAllowed")
+        assert [path for path in asked if "1.1.0" in path] == []
+        assert (await shown(installation))["version"] == "1.0.0"
+
+        await labelled(installation, team="a")
+        await installation.ready("one", "1.1.0")
+
+        await labelled(installation, team="b")
+        await refused(installation, "one")
+        await installation.delete("one")
+        await installation.gone("one")
+
+
+async def refused(installation: Installation, name: str) -> Object:
+    """Wait until the package says that its repository refuses it."""
+
+    def says(status: Object) -> bool:
+        return any((one["type"], one["status"]) == ("SourceRefused", "True") for one in status.get("conditions") or ())
+
+    return await installation.status(name, says)
+
+
+async def greets(installation: Installation, greeting: str) -> bool:
+    return (await shown(installation)).get("greeting") == greeting
+
+
+async def test_a_repository_that_denies_hooks(installation: Installation, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    hook = (
+        "#!/usr/bin/env bash\n"
+        f"echo $1 >> {mark}\n"
+        'if [ "$1" = --config ]; then echo \'{"configVersion": "v1", "beforeHelm": 1, "beforeDeleteHelm": 1}\'; fi\n'
+    )
+    packages = tmp_path / "packages"
+    write_greeter(packages, "1.0.0", hooks={"10-mark.sh": hook})
+    write_greeter(packages, "1.1.0")
+    file = {"path": str(packages)}
+    await repository(installation, kind="file", file=file, hooks="Deny")
+    installation.start()
+    await installation.application("one", "greeter", "1.0.0")
+    obj = await failing(installation, "one", "HooksDenied")
+    assert "hooks/10-mark.sh" in obj["status"]["failure"]["message"]
+    assert condition(obj, "ReadyInRuntime")["reason"] == "HooksDenied"
+    assert not mark.exists(), "not even asked for its bindings"
+    await installation.application("two", "greeter", "1.1.0")
+    await installation.ready("two", "1.1.0")
+
+    await repository(installation, kind="file", file=file, hooks="Allow")
+    await installation.ready("one", "1.0.0")
+    assert mark.exists()
+    before = mark.read_text()
+
+    await repository(installation, kind="file", file=file, hooks="Deny")
+    await failing(installation, "one", "HooksDenied")
+    assert (await shown(installation))["version"] == "1.0.0", "the release stays"
+    await installation.delete("one")
+    await installation.gone("one")
+    assert await shown(installation) == {}
+    assert mark.read_text() == before, "taken away without its hooks"
+
+
+async def test_an_index_that_points_to_another_host(installation: Installation, tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "charts", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    write_greeter(tmp_path / "built", "1.0.0")
+    indexed(installation, elsewhere, tmp_path / "built/greeter/1.0.0")
+    asked: list[str] = []
+    async with served(folder) as url, served(elsewhere, asked) as other:
+        index = yaml.safe_load((elsewhere / "index.yaml").read_text())
+        index["entries"]["greeter"][0]["urls"] = [f"{other}/greeter-1.0.0.tgz"]
+        (folder / "index.yaml").write_text(yaml.safe_dump(index))
+        await repository(installation, kind="helm", helm={"url": url, "insecure": True})
+        installation.start()
+        await installation.application("one", "greeter", "1.0.0")
+        obj = await failing(installation, "one", "HostNotAllowed")
+        assert condition(obj, "ReadyOnFilesystem")["reason"] == "HostNotAllowed"
+        host = other.partition("://")[2]
+        assert "add it to spec.helm.archiveHosts" in obj["status"]["failure"]["hint"]
+        assert host in obj["status"]["failure"]["hint"]
+        assert asked == []
+        helm = {"url": url, "insecure": True, "archiveHosts": [host]}
+        await repository(installation, kind="helm", helm=helm)
+        await installation.ready("one", "1.0.0")

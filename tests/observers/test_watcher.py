@@ -18,7 +18,7 @@ from windlass.activities.inputs import inputs_of
 from windlass.activities.references import References
 from windlass.contracts.lifecycle import Quarantined
 from windlass.contracts.objects import PackageObject, SeenStatus, parse_package
-from windlass.domain.ids import API_VERSION, Kind, PackageKey, package_workflow_id
+from windlass.domain.ids import API_VERSION, INSTALLATION_LABEL, Kind, PackageKey, package_workflow_id
 from windlass.domain.target import APPLICATION_ACCOUNT, Account
 from windlass.observers.border import Border
 from windlass.observers.metrics import Metrics
@@ -127,6 +127,36 @@ async def test_the_users_of_a_config_map_are_signalled_when_it_changes(laid: Lai
     assert laid.lifecycles.signalled.count("other") == 1
 
 
+async def test_a_namespace_whose_labels_change_is_noticed_where_a_repository_selects_by_them(laid: Laid) -> None:
+    def namespace(**labels: str) -> Object:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod", "labels": labels}}
+
+    selector = {"matchLabels": {"team": "a"}}
+    spec = {"kind": "file", "file": {"path": "/shelf"}, "allowedNamespaces": {"selector": selector}}
+    laid.kube.put({"apiVersion": API_VERSION, "kind": "PackageRepository", "metadata": {"name": "shelf"}, "spec": spec})
+    laid.kube.put(namespace(team="a"))
+    laid.kube.put(application("uses", "shelf"))
+    laid.kube.put(application("other"))
+    await eventually(lambda: sorted(laid.lifecycles.signalled) == ["other", "uses"])
+    laid.kube.put(namespace(team="a", more="x"))
+    laid.kube.put(namespace(team="b"))
+    await eventually(lambda: laid.lifecycles.signalled.count("uses") == 2)
+    laid.kube.put(namespace(team="a"))
+    await eventually(lambda: laid.lifecycles.signalled.count("uses") == 3)
+    assert laid.lifecycles.signalled.count("other") == 1
+
+
+async def test_an_object_that_goes_to_another_installation_is_followed_no_more(laid: Laid) -> None:
+    laid.kube.put(application("leaves"))
+    laid.kube.put(application("stays"))
+    await eventually(lambda: sorted(laid.lifecycles.signalled) == ["leaves", "stays"])
+    elsewhere = application("leaves")
+    elsewhere["metadata"] |= {"labels": {INSTALLATION_LABEL: "other"}, "generation": 2}
+    laid.kube.put(elsewhere)
+    await eventually(lambda: [kind for kind, _, _ in laid.watcher.packages()] == ["Application"])
+    assert laid.lifecycles.signalled.count("leaves") == 1
+
+
 async def test_an_object_of_a_repository_that_cannot_be_read_stops_nobody_else(laid: Laid) -> None:
     odd = {"apiVersion": API_VERSION, "kind": "PackageRepository", "metadata": {"name": "odd"}, "spec": {"kind": 7}}
     laid.kube.put(odd)
@@ -169,6 +199,7 @@ def test_indexes_are_what_a_look_at_every_package_finds(
         for one in "abc":
             users = {k for k, p in model.items() if one in [entry.name for entry in p.spec.values_from]}
             assert set(picture.users_of(config_map(one))) == users
+            assert set(picture.packages_of("prod")) == set(model)
             owned = {k for k, p in model.items() if p.spec.package.repository == one}
             assert set(picture.users_of_repository(one)) == owned
         assert set(picture.not_among(set())) == set(model) == set(picture.packages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -15,6 +16,7 @@ from windlass.contracts.objects import FailureStatus, PackageStatus
 from windlass.contracts.steps import HookRequest
 from windlass.domain.backoff import FREE_INTERRUPTIONS, JITTER, PERMANENT
 from windlass.domain.errors import Actor, PermanentError, Reason, TransientError
+from windlass.domain.lifecycle.conditions import Status, Type, find
 from windlass.domain.packages.model import Binding
 
 pytestmark = pytest.mark.stack
@@ -213,3 +215,32 @@ async def test_no_more_events_are_kept_than_ten(life: Life) -> None:
     kept = [len(request.notes) for request in life.world.statuses]
     assert max(kept) == 10
     assert life.world.statuses[-1].notes[-1].at >= life.world.statuses[-1].notes[0].at
+
+
+async def test_a_place_that_a_worker_allows_by_now_is_looked_at_before_anything_else(life: Life) -> None:
+    """The object says nothing of it: another worker, with other settings, serves the package."""
+    life.world.desired = replace(life.world.desired, refused=True)
+    hold = life.world.hold("package.place")
+    await life.changed()
+    await hold.started.wait()
+    life.world.desired = replace(life.world.desired, refused=False)
+    hold.release()
+    await life.rests()
+    assert life.world.steps().count("place") == 1
+    assert life.world.steps()[-1].startswith("upgrade_release")
+
+
+async def test_a_place_that_is_refused_for_a_while_leaves_no_failure_behind(life: Life) -> None:
+    """Somebody asks for another place and takes that back, or the installation changes its mind."""
+    await life.changed()
+    await life.rests()
+    life.world.fail("package.place", PermanentError(Reason.TARGET_REFUSED, "reserved", actor=Actor.USER))
+    life.world.desired = replace(life.world.desired, refused=True)
+    await life.changed()
+    await failed(life)
+    life.world.desired = replace(life.world.desired, refused=False)
+    await life.changed()
+    status = await life.rests()
+    assert status.failure is None
+    assert find(status.conditions, Type.REQUIREMENTS_MET).status is Status.TRUE
+    assert find(status.conditions, Type.READY).status is Status.TRUE

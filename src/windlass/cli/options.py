@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,3 +39,31 @@ Since = Annotated[
     typer.Option("--since", parser=_seconds, metavar="DURATION", help="Not older than this: 90s, 30m, 1h30m, 2d."),
 ]
 """Seconds."""
+
+
+type Command = Callable[..., None]
+
+
+def taking(argument: str, options: type) -> Callable[[Command], Command]:
+    """Give a command the options that a dataclass is made of, after its own.
+
+    Args:
+        argument: the command's argument that gets the dataclass.
+        options: the dataclass; its fields are annotated as arguments of commands are.
+    """
+    fields = inspect.signature(options, eval_str=True).parameters
+
+    def given(command: Command) -> Command:
+        own = inspect.signature(command, eval_str=True)
+
+        @functools.wraps(command)
+        def call(**values: Any) -> None:
+            made = options(**{name: values.pop(name) for name in fields})
+            command(**values, **{argument: made})
+
+        others = [parameter for parameter in own.parameters.values() if parameter.name != argument]
+        # Typer makes the command line from the signature.
+        call.__signature__ = own.replace(parameters=[*others, *fields.values()])  # pyright: ignore[reportAttributeAccessIssue]  # read by inspect
+        return call
+
+    return given

@@ -17,7 +17,9 @@ from windlass.contracts.objects import (
     WorkflowStatus,
     seconds,
 )
+from windlass.contracts.repository_access import AllowedNamespaces
 from windlass.domain.ids import DEFAULT_INSTALLATION, INSTALLATION_LABEL
+from windlass.domain.packages.admission import EVERYONE, NOBODY, Audience
 
 LISTED: Final = 200
 """Packages that stand in status; how many there are is told in full."""
@@ -39,6 +41,16 @@ _HTTPS: Final[dict[str, Any]] = {
 }
 
 type SecretName = Annotated[str, StringConstraints(pattern=DNS_SUBDOMAIN_PATTERN, min_length=1, max_length=253)]
+
+
+type ArchiveHost = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(\*|[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?)$",
+        min_length=1,
+        max_length=262,
+    ),
+]
 
 
 class FileRepository(KubeModel):
@@ -102,6 +114,13 @@ class HelmRepository(_Remote):
     url: Annotated[str, StringConstraints(pattern=_WEB_PATTERN, max_length=1024)] = Field(
         description="Address of the folder with index.yaml."
     )
+    archive_hosts: list[ArchiveHost] | None = Field(
+        default=None,
+        max_length=32,
+        description="Further hosts that archives may come from, as host or host:port; by default index and redirects "
+        "may point to the repository's own host only. '*' admits any host. The login goes to the own host only.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
 
 
 class HttpRepository(_Remote):
@@ -152,12 +171,34 @@ class PackageRepositorySpec(KubeModel):
     helm: HelmRepository | None = Field(default=None, description="Settings of kind helm.")
     http: HttpRepository | None = Field(default=None, description="Settings of kind http.")
     verify: Verification | None = Field(default=None, description="Signature that packages have to carry.")
+    allowed_namespaces: AllowedNamespaces | None = Field(
+        default=None,
+        description="Namespaces whose Applications may use the repository; Modules count as windlass-modules. Absent: "
+        "all of them, none if there is a secretRef or certSecretRef.",
+    )
+    hooks: Literal["Allow", "Deny"] = Field(
+        default="Allow",
+        description="Whether packages may bring programs of their own (hooks, the script enabled). Helm's chart hooks "
+        "are objects in the cluster and not concerned.",
+    )
     interval: Duration | None = Field(default=None, description="Time between two scans; 10m if absent.")
 
     @property
     def scan_interval(self) -> float:
         """Seconds between two scans."""
         return SCAN_INTERVAL_SECONDS if self.interval is None else seconds(self.interval)
+
+    @property
+    def audience(self) -> Audience:
+        """The namespaces that it serves: unless it says so itself, none of them with a login, else all.
+
+        A Secret of certSecretRef may hold a client certificate, which is a login too; what it does hold is not known
+        where this is asked.
+        """
+        if self.allowed_namespaces is not None:
+            return self.allowed_namespaces.audience
+        remote = self.remote
+        return NOBODY if remote and (remote.secret_ref or remote.cert_secret_ref) else EVERYONE
 
     @property
     def remote(self) -> OciRepository | HelmRepository | HttpRepository | None:

@@ -78,12 +78,18 @@ class FinalizerRequest(WireModel):
     uid: str
 
 
+type Programs = Literal["admitted", "denied", "omitted"]
+"""What becomes of the programs that a package brings (hooks, the script ``enabled``) when it is opened: they are asked
+and used, the package is refused because of them, or it is opened without them."""
+
+
 class DownloadRequest(WireModel):
     """Pin and fetch one version; with ``open`` also read it and ask its hooks, for the steps that follow."""
 
     key: PackageKey
     source: Source
     open: bool = False
+    programs: Programs = "admitted"
 
 
 class DownloadResult(WireModel):
@@ -100,6 +106,7 @@ class InstallRequest(WireModel):
     artifact: Artifact
     open: bool = False
     record: RecordRef | None = None
+    programs: Programs = "admitted"
 
 
 class RecordResult(WireModel):
@@ -126,6 +133,7 @@ class LoadRequest(WireModel):
 
     key: PackageKey
     artifact: Artifact
+    programs: Programs = "admitted"
 
 
 class LoadResult(WireModel):

@@ -43,6 +43,8 @@ class Reason(StrEnum):
     PACKAGE_NOT_FOUND = "PackageNotFound"
     DIGEST_MISMATCH = "DigestMismatch"
     UNAUTHORIZED = "Unauthorized"
+    HOST_NOT_ALLOWED = "HostNotAllowed"  # an index or a redirect points to a host that the repository does not list
+    REPOSITORY_NOT_ALLOWED = "RepositoryNotAllowed"  # the repository does not serve the namespace
     SIGNATURE_INVALID = "SignatureInvalid"
     SECRET_NOT_FOUND = "SecretNotFound"  # noqa: S105 - a reason, no secret
     ARCHIVE_REJECTED = "ArchiveRejected"
@@ -52,6 +54,7 @@ class Reason(StrEnum):
     CHECK_VERSION_FAILED = "CheckVersionFailed"
     # ReadyInRuntime, SettingsValid
     LOAD_FAILED = "LoadFailed"
+    HOOKS_DENIED = "HooksDenied"  # the package brings programs of its own, and its repository denies them
     APPLY_SETTINGS = "ApplySettings"
     VALIDATION_FAILED = "ValidationFailed"
     VALUES_SOURCE_NOT_FOUND = "ValuesSourceNotFound"

@@ -92,17 +92,8 @@ class DigestKey:
         Raises:
             PermanentError: both are set, or as `load` and `parse`.
         """
-        path, text = environ.get(ENVIRONMENT_FILE, ""), environ.get(ENVIRONMENT_TEXT, "")
-        if path and text:
-            raise PermanentError(
-                Reason.VALIDATION_FAILED,
-                f"the environment sets both {ENVIRONMENT_FILE} and {ENVIRONMENT_TEXT}",
-                hint="keep one of them",
-                actor=Actor.ADMIN,
-            )
-        if path:
-            return cls.load(Path(path))
-        return cls.parse(text, origin=ENVIRONMENT_TEXT) if text else None
+        given = secret_file.from_environment(environ, file=ENVIRONMENT_FILE, text=ENVIRONMENT_TEXT)
+        return cls.parse(given.text, origin=given.origin) if given else None
 
     def document(self) -> str:
         """Return what `parse` reads: the key in clear, for a file or Secret only."""

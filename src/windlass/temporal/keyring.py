@@ -120,12 +120,8 @@ class Keyring:
         Raises:
             PermanentError: both are set, or as `load` and `parse`.
         """
-        path, text = environ.get(ENVIRONMENT_FILE, ""), environ.get(ENVIRONMENT_TEXT, "")
-        if path and text:
-            _refuse("the environment", f"sets both {ENVIRONMENT_FILE} and {ENVIRONMENT_TEXT}", hint="keep one of them")
-        if path:
-            return cls.load(Path(path))
-        return cls.parse(text, origin=ENVIRONMENT_TEXT) if text else None
+        given = secret_file.from_environment(environ, file=ENVIRONMENT_FILE, text=ENVIRONMENT_TEXT)
+        return cls.parse(given.text, origin=given.origin) if given else None
 
     def document(self) -> str:
         """Return the document that `parse` reads: all keys in clear, for a file or Secret only."""
@@ -138,9 +134,9 @@ class Keyring:
         )
 
 
-def _refuse(origin: str, what: str, *, hint: str = _FORM_HINT) -> NoReturn:
+def _refuse(origin: str, what: str) -> NoReturn:
     raise PermanentError(
-        Reason.VALIDATION_FAILED, f"keyring of {origin}: {what}", hint=hint, actor=Actor.ADMIN
+        Reason.VALIDATION_FAILED, f"keyring of {origin}: {what}", hint=_FORM_HINT, actor=Actor.ADMIN
     ) from None
 
 

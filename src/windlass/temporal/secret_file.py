@@ -1,14 +1,23 @@
-"""Files that hold one secret: made once, with mode 0600 from their first byte on."""
+"""Files that hold one secret, made once, with mode 0600 from their first byte on; and secrets in the environment."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from windlass.domain.errors import Actor, PermanentError, Reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A secret as it was given; ``origin`` says where, for error messages."""
+
+    text: str = field(repr=False)
+    origin: str
 
 
 def read_or_create(path: Path, make: Callable[[], str]) -> str:
@@ -40,6 +49,30 @@ def read(path: Path) -> str:
         raise _unusable(path, "is not UTF-8 text") from None
     except OSError as error:
         raise _unusable(path, f"cannot be read: {error.strerror}") from error
+
+
+def from_environment(environ: Mapping[str, str], *, file: str, text: str) -> Given | None:
+    """Return the secret that one of two variables gives, None if neither is set.
+
+    Args:
+        environ: the environment.
+        file: name of the variable that holds a path.
+        text: name of the variable that holds the secret itself.
+
+    Raises:
+        PermanentError: VALIDATION_FAILED, both are set; as `read`.
+    """
+    path, held = environ.get(file, ""), environ.get(text, "")
+    if path and held:
+        raise PermanentError(
+            Reason.VALIDATION_FAILED,
+            f"the environment sets both {file} and {text}",
+            hint="keep one of them",
+            actor=Actor.ADMIN,
+        )
+    if path:
+        return Given(text=read(Path(path)), origin=str(Path(path)))
+    return Given(text=held, origin=text) if held else None
 
 
 def _create(path: Path, text: str) -> None:

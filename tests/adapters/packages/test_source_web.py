@@ -7,8 +7,7 @@ import base64
 import gzip
 import hashlib
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import pytest
 import pytest_asyncio
 import yaml
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from support.packages import entry, package_yaml, tar_bytes
 from support.tls import identity
+from support.web_site import LOGIN, Site, archive, packed, redirect, serving
 from windlass.adapters.packages.cache.store import PackageStore
 from windlass.adapters.packages.format.entries import Limits
 from windlass.adapters.packages.sources import helm as source_helm
@@ -29,71 +28,16 @@ from windlass.domain.packages.model import Source
 from windlass.domain.packages.registry_login import Login
 from windlass.ports.packages import Access, Repository
 
-type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-LOGIN = Login(username="robot", password="s3cret")
-
-
-def packed(*entries: Any) -> bytes:
-    return gzip.compress(tar_bytes(entries), mtime=0)
-
-
-def archive(version: str = "1.0.0") -> bytes:
-    return packed(entry("webapp/package.yaml", package_yaml(version=version).encode()))
-
-
-@dataclass
-class Site:
-    """A web server whose answers a test decides, by path."""
-
-    url: str = ""
-    answers: dict[str, Handler | bytes | int] = field(default_factory=dict[str, Handler | bytes | int])
-    asked: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append((request.path, request.headers.get("Authorization", "")))
-        answer = self.answers.get(request.path, 404)
-        if isinstance(answer, int):
-            return web.Response(status=answer, text="secret words of the server")
-        if isinstance(answer, bytes):
-            return web.Response(body=answer)
-        return await answer(request)
-
-    def repository(self, kind: str = "helm", access: Access | None = None, **more: Any) -> Repository:
-        spec = {"kind": kind, kind: {"url": self.url, "insecure": True, **more}}
-        return Repository(name="corp", spec=spec, access=access or Access())
-
-    def index(self, *versions: str, **changed: Any) -> None:
-        """Serve an index and the archives it names."""
-        charts: list[dict[str, Any]] = []
-        for version in versions:
-            content = archive(version)
-            self.answers[f"/webapp-{version}.tgz"] = content
-            digest = hashlib.sha256(content).hexdigest()
-            chart = {"name": "webapp", "version": version, "urls": [f"webapp-{version}.tgz"], "digest": digest}
-            charts.append(chart | changed)
-        document = {"apiVersion": "v1", "entries": {"webapp": charts}}
-        self.answers["/index.yaml"] = yaml.safe_dump(document).encode()
-
 
 @pytest_asyncio.fixture
 async def site() -> AsyncIterator[Site]:
-    async for made in serving():
+    async with serving() as made:
         yield made
 
 
 @pytest_asyncio.fixture
 async def other() -> AsyncIterator[Site]:
-    async for made in serving():
-        yield made
-
-
-async def serving() -> AsyncIterator[Site]:
-    made = Site()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.handle)
-    async with TestServer(app) as server:
-        made.url = str(server.make_url("/")).rstrip("/")
+    async with serving() as made:
         yield made
 
 
@@ -153,8 +97,8 @@ async def test_an_index_may_be_json_and_name_addresses_elsewhere(site: Site, oth
     site.answers["/index.yaml"] = (
         b'{"entries": {"webapp": [{"version": "1.0.0", "urls": ["%s"]}, {"version": "junk"}, 7]}}' % url.encode()
     )
-    access = Access(login=LOGIN)
-    assert (await store.resolve(site.repository(access=access), source())).version == "1.0.0"
+    listed = site.repository(access=Access(login=LOGIN), archiveHosts=[other.host])
+    assert (await store.resolve(listed, source())).version == "1.0.0"
     assert site.asked == [("/index.yaml", LOGIN.basic)]
     assert other.asked == [("/files/a.tgz", "")], "no credentials to another host"
 
@@ -308,18 +252,11 @@ async def test_an_archive_that_changed_after_it_was_pinned(site: Site, store: Pa
 # -- hostile ---------------------------------------------------------------------------------------------------------
 
 
-def redirect(to: str) -> Handler:
-    async def handler(_request: web.Request) -> web.StreamResponse:
-        return web.Response(status=302, headers={"Location": to})
-
-    return handler
-
-
 async def test_a_redirect_keeps_credentials_at_home(site: Site, other: Site, store: PackageStore) -> None:
     site.index("1.0.0")
     other.answers["/there.tgz"] = archive()
     site.answers["/webapp-1.0.0.tgz"] = redirect(f"{other.url}/there.tgz?signature=s3cret")
-    await store.resolve(site.repository(access=Access(login=LOGIN)), source())
+    await store.resolve(site.repository(access=Access(login=LOGIN), archiveHosts=[other.host]), source())
     assert {authorization for _, authorization in site.asked} == {LOGIN.basic}
     assert other.asked == [("/there.tgz", "")]
 

@@ -3,93 +3,81 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace, Selection
+from windlass.cli.options import AllNamespaces, DataDir, DocumentFormat, Name, Namespace, Selection, taking
 from windlass.cli.output import Document, emit
 from windlass.domain.errors import WindlassError
 
-Why = Annotated[str, typer.Option("--reason", "-r", help="Why; kept in the package's status.", show_default=False)]
-Wait = Annotated[bool, typer.Option(help="Wait for the lifecycle's answer.")]
-Timeout = Annotated[float, typer.Option(help="Seconds to wait.")]
 PATIENCE = 30.0
 """Seconds that a command waits for an answer: several times what a lifecycle needs while a worker starts anew."""
 
 
-def retry(
-    name: Name,
-    reason: Why,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How an action is asked for, whichever it is."""
+
+    reason: Annotated[
+        str, typer.Option("--reason", "-r", help="Why; kept in the package's status.", show_default=False)
+    ]
+    wait: Annotated[bool, typer.Option(help="Wait for the lifecycle's answer.")] = True
+    timeout: Annotated[float, typer.Option(help="Seconds to wait.")] = PATIENCE
+    namespace: Namespace = ""
+    data_dir: DataDir = None
+
+
+@taking("how", How)
+def retry(name: Name, *, how: How) -> None:
     """Try the failed step again now, reading the package's source anew; or the version that was rejected."""
-    _ask("retry", "", reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("retry", "", name, how)
 
 
-def skip(
-    name: Name,
-    reason: Why,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
-) -> None:
+@taking("how", How)
+def skip(name: Name, *, how: How) -> None:
     """Pass over the failed step: a hook, the wait for readiness, or a release that is held after it failed."""
-    _ask("skip", "", reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("skip", "", name, how)
 
 
-def cancel(
-    name: Name,
-    reason: Why,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
-) -> None:
+@taking("how", How)
+def cancel(name: Name, *, how: How) -> None:
     """Stop the running step and hold there until `retry`, `resume`, or another wish in the object."""
-    _ask("cancel", "", reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("cancel", "", name, how)
 
 
+@taking("how", How)
 def adopt(
     name: Name,
-    reason: Why,
     fingerprint: Annotated[
         str, typer.Option(help="Fingerprint in the package's condition; what was last told of if absent.")
     ] = "",
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
+    *,
+    how: How,
 ) -> None:
     """Take over a release that somebody else made or changed, and go on from there; look at it first."""
-    _ask("adopt", fingerprint, reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("adopt", fingerprint, name, how)
 
 
+@taking("how", How)
 def rollback(
     name: Name,
-    reason: Why,
     to: Annotated[
         int | None, typer.Option("--to", min=0, help="Helm revision of a good release; the last good one if absent.")
     ] = None,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
+    *,
+    how: How,
 ) -> None:
     """Go back to a good version with its settings, and stay there until the object asks for something else."""
     detail = "" if to is None else str(to)
-    _ask("rollback", detail, reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("rollback", detail, name, how)
 
 
+@taking("how", How)
 def pause(
     name: Name,
-    reason: Why,
     before: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,10 +87,8 @@ def pause(
             "run, afterHelm, stop, rollback, beforeDeleteHelm, uninstall, afterDeleteHelm. Repeatable.",
         ),
     ] = None,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
+    *,
+    how: How,
 ) -> None:
     """Begin no further step until `resume`; what runs is finished, a removal is not held up."""
     from windlass.domain.lifecycle.policy import BREAKABLE, breakpoint_of
@@ -110,31 +96,28 @@ def pause(
     for step in before or ():
         if breakpoint_of(step) is None:
             raise typer.BadParameter(f"{step} is none of {', '.join(BREAKABLE)}", param_hint="--before")
-    _ask("pause", ",".join(before or ()), reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("pause", ",".join(before or ()), name, how)
 
 
+@taking("how", How)
 def resume(
     name: Name,
-    reason: Why,
     everything: Annotated[bool, typer.Option("--all", help="Drop all breakpoints, not only the one reached.")] = False,
-    wait: Wait = True,
-    timeout: Timeout = PATIENCE,
-    namespace: Namespace = "",
-    data_dir: DataDir = None,
+    *,
+    how: How,
 ) -> None:
     """Go on after `pause` or `cancel`, or past the breakpoint that holds now."""
-    _ask("resume", "all" if everything else "", reason, name, namespace, data_dir, timeout if wait else None)
+    _ask("resume", "all" if everything else "", name, how)
 
 
-def _ask(
-    action: str, detail: str, reason: str, name: str, namespace: str, data_dir: Path | None, timeout: float | None
-) -> None:
+def _ask(action: str, detail: str, name: str, how: How) -> None:
     from windlass.cli.actions.asking import Wish, ask
     from windlass.cli.cluster import cluster
 
     async def run() -> None:
-        async with cluster(namespace, data_dir) as place:
-            await ask(place, name, Wish(action=action, detail=detail, reason=reason, timeout=timeout))
+        timeout = how.timeout if how.wait else None
+        async with cluster(how.namespace, how.data_dir) as place:
+            await ask(place, name, Wish(action=action, detail=detail, reason=how.reason, timeout=timeout))
 
     asyncio.run(run())
 

@@ -75,7 +75,7 @@ async def rendered(
         packages = PackageStore(Path(folder) / "packages", place.context.package_limits, place.context.fetch_limits)
         contents = Contents(place.kube, packages, records, digest_key)
         record = (await contents.state(key, application.metadata.uid, None)).record
-        artifact = await _pinned(place, packages, source, record)
+        artifact = await _pinned(place, packages, source, record, application.home)
         content = await contents.ensure(artifact)
         if not content.package.has_chart:
             raise PermanentError(
@@ -94,12 +94,12 @@ async def rendered(
     )
 
 
-async def _pinned(place: Cluster, packages: PackageStore, source: Source, record: PackageRecord) -> Artifact:
+async def _pinned(place: Cluster, packages: PackageStore, source: Source, record: PackageRecord, home: str) -> Artifact:
     from windlass.activities.repositories import repository_for
 
     if record.artifact is not None and record.artifact.source == source:
         return record.artifact
-    return await packages.resolve(await repository_for(place.kube, source), source)
+    return await packages.resolve(await repository_for(place.kube, source, home), source)
 
 
 def _values(

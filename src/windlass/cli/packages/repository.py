@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,22 +43,6 @@ class Reach:
     insecure: Annotated[bool, typer.Option("--insecure", help="Speak plain HTTP to an address.")] = False
 
 
-def reaching(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that a `Reach` is made of; it takes them as its argument ``reach``."""
-    own = inspect.signature(command, eval_str=True)
-    options = inspect.signature(Reach, eval_str=True).parameters
-
-    @functools.wraps(command)
-    def taking(**given: Any) -> None:
-        reach = Reach(**{name: given.pop(name) for name in options})
-        command(**given, reach=reach)
-
-    others = [parameter for parameter in own.parameters.values() if parameter.name != "reach"]
-    # Typer makes the command line from the signature.
-    taking.__signature__ = own.replace(parameters=[*others, *options.values()])  # pyright: ignore[reportAttributeAccessIssue]  # read by inspect
-    return taking
-
-
 async def repository_at(where: str, reach: Reach) -> Repository:
     """Return the repository that a command names.
 
@@ -91,7 +72,9 @@ async def repository_at(where: str, reach: Reach) -> Repository:
         )
     authorities = reach.ca_file.read_bytes() if reach.ca_file else b""
     access = Access(login=_login(rest.partition("/")[0], reach), authorities=authorities)
-    spec = {"kind": kind, kind: {"url": where, "insecure": reach.insecure}}
+    # Who runs the command reaches what they reach anyhow, so archives may be anywhere, as for the `helm` program.
+    anywhere = {"archiveHosts": ["*"]} if kind == "helm" else {}
+    spec = {"kind": kind, kind: {"url": where, "insecure": reach.insecure, **anywhere}}
     return Repository(name=where, spec=spec, access=access)
 
 

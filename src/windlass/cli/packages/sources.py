@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windlass.cli.options import Format
+from windlass.cli.options import Format, taking
 from windlass.cli.output import Output, console, emit, rows
-from windlass.cli.packages.repository import Reach, Where, reaching, repository_at
+from windlass.cli.packages.repository import Reach, Where, repository_at
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.text.documents import is_list
 
@@ -27,7 +27,7 @@ Version = Annotated[
 ]
 
 
-@reaching
+@taking("reach", Reach)
 def list_(
     where: Where,
     output: Format = Output.TABLE,
@@ -56,7 +56,7 @@ def list_(
     console().print(rows(["PACKAGE", "NEWEST", "VERSIONS"], lines))
 
 
-@reaching
+@taking("reach", Reach)
 def versions(
     where: Where,
     package: Package_,
@@ -86,7 +86,7 @@ def versions(
         typer.echo(one)
 
 
-@reaching
+@taking("reach", Reach)
 def show(
     where: Where,
     package: Package_,
@@ -123,7 +123,7 @@ def show(
     console().print(rows([], lines))
 
 
-@reaching
+@taking("reach", Reach)
 def pull(
     where: Where,
     package: Package_,
@@ -160,7 +160,7 @@ def pull(
     typer.echo(asyncio.run(look()))
 
 
-@reaching
+@taking("reach", Reach)
 def push(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A package's folder or archive.", show_default=False)],
     where: Where,

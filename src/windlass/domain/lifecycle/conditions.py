@@ -28,6 +28,7 @@ class Type(StrEnum):
     READY_IN_CLUSTER = "ReadyInCluster"
     IN_SYNC = "InSync"
     QUARANTINED = "Quarantined"
+    SOURCE_REFUSED = "SourceRefused"
 
 
 class Status(StrEnum):
@@ -63,8 +64,10 @@ RUNTIME: Final = (
 )
 """What a new version knows nothing about yet."""
 
-EXCEPTIONAL: Final = frozenset({Type.QUARANTINED})
+EXCEPTIONAL: Final = frozenset({Type.QUARANTINED, Type.SOURCE_REFUSED})
 """What is absent until there is something to say."""
+
+_PLACES: Final = {type_: place for place, type_ in enumerate(Type)}
 
 REQUIRED: Final = (
     Type.REQUIREMENTS_MET,
@@ -119,7 +122,7 @@ def apply(conditions: Conditions, changes: Sequence[Change], *, generation: int,
                 since=condition.since if condition.status is change.status else now,
             )
         )
-    return tuple(result)
+    return tuple(sorted(result, key=lambda condition: _PLACES[condition.type]))
 
 
 def find(conditions: Conditions, type_: Type) -> Condition:
@@ -146,6 +149,8 @@ _FILESYSTEM_REASONS: Final = frozenset(
     {
         Reason.DOWNLOAD_FAILED,
         Reason.REPOSITORY_NOT_FOUND,
+        Reason.REPOSITORY_NOT_ALLOWED,
+        Reason.HOST_NOT_ALLOWED,
         Reason.PACKAGE_NOT_FOUND,
         Reason.DIGEST_MISMATCH,
         Reason.ARCHIVE_REJECTED,

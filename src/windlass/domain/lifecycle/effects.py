@@ -7,7 +7,7 @@ from typing import Final
 
 from windlass.domain.errors import Reason
 from windlass.domain.ids import ABANDON_ANNOTATION
-from windlass.domain.lifecycle.conditions import RUNTIME, Change, Status, Type, cleared, false, true
+from windlass.domain.lifecycle.conditions import RUNTIME, Change, Conditions, Status, Type, cleared, false, find, true
 from windlass.domain.lifecycle.policy import FREE, Cause, Control, Held
 from windlass.domain.lifecycle.steps import Desired, Gate, Hold, Next, Progress, Step, disabled
 
@@ -153,6 +153,27 @@ def on_skip(step: Next, why: str) -> tuple[Change, ...]:
     return tuple(
         Change(type=type_, status=Status.TRUE, reason="Skipped", message=why)
         for type_ in (Type.HELM_APPLIED, Type.READY_IN_CLUSTER)
+    )
+
+
+def on_served(desired: Desired, conditions: Conditions) -> Change | None:
+    """Return what a look at the package's repository changes: whether it serves the package's namespace.
+
+    Readiness is not concerned: what runs is what the object asks for.
+    """
+    refused = desired.exists and not desired.served
+    if refused is (find(conditions, Type.SOURCE_REFUSED).status is Status.TRUE):
+        return None
+    if not refused:
+        return false(Type.SOURCE_REFUSED, "Served")
+    repository = desired.source.repository if desired.source else ""
+    return Change(
+        type=Type.SOURCE_REFUSED,
+        status=Status.TRUE,
+        reason=Reason.REPOSITORY_NOT_ALLOWED,
+        message=f"PackageRepository {repository!r} does not serve this namespace: what is installed stays as it is, "
+        f"and no other version is taken from there; add the namespace to spec.allowedNamespaces of the "
+        f"PackageRepository, or name another repository",
     )
 
 

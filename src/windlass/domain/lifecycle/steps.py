@@ -115,7 +115,8 @@ class Desired:
     used as it is, instead of what the repository has under ``source`` (`domain.lifecycle.policy.effective`). ``offer``
     changes whenever the version, if it is a range, may come to something else. ``abandon`` says that a removal runs no
     hooks and leaves the release in place. ``placement`` is where the object wants the package; ``refused`` says that
-    it asks for a place that it may not have.
+    it asks for a place that it may not have. ``served`` says that the repository serves the package's namespace,
+    ``hooks_allowed`` that its packages may bring programs of their own.
     """
 
     exists: bool = False
@@ -135,14 +136,22 @@ class Desired:
     drift: Policy = field(default_factory=Policy)
     placement: Placement | None = None
     refused: bool = False
+    served: bool = True
+    hooks_allowed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """The package in memory: which content, and its hooks."""
+    """The package in memory: which content, and its hooks.
+
+    ``programs`` says that it brings programs of its own (hooks, the script ``enabled``), ``bare`` that they were left
+    out, since the repository denies them: that is enough to take a release away.
+    """
 
     artifact: Artifact
     hooks: tuple[Hook, ...] = ()
+    programs: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,8 +294,17 @@ def serving(desired: Desired, progress: Progress) -> bool:
         return False
     mine = desired.exists and desired.uid == progress.owner and not desired.deleting and not progress.removing
     newest = artifact.source == desired.source and progress.installed == artifact.digest == loaded.artifact.digest
-    here = progress.placed == desired.placement and not desired.refused
-    return mine and newest and here and not desired.suspended
+    return mine and newest and in_place(desired, progress) and not desired.suspended and not _denied(desired, loaded)
+
+
+def in_place(desired: Desired, progress: Progress) -> bool:
+    """Say whether the package is where the object wants it, and may be there."""
+    return progress.placed == desired.placement and not desired.refused
+
+
+def _denied(desired: Desired, loaded: Loaded) -> bool:
+    """Say whether programs are denied, or were, that the package does not work without."""
+    return loaded.programs and (loaded.bare or not desired.hooks_allowed)
 
 
 def _forget(progress: Progress) -> Next:
@@ -300,7 +318,7 @@ def _forget(progress: Progress) -> Next:
 def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     if progress.watching and not serving(desired, progress):
         return Next(step=Step.UNWATCH)
-    if moved(desired, progress) and (step := _teardown(progress)) is not None:
+    if moved(desired, progress) and (step := _teardown(desired, progress)) is not None:
         return step
     if desired.pinned is not None and progress.artifact != desired.pinned:
         return Next(step=Step.ROLL_BACK)
@@ -311,24 +329,25 @@ def _pipeline(desired: Desired, progress: Progress, gate: Gate) -> Next:
     digest = progress.artifact.digest
     if progress.installed != digest:
         return Next(step=Step.INSTALL)
-    if desired.refused or progress.placed != desired.placement:
+    if not in_place(desired, progress):
         return Next(step=Step.PLACE)
     if disabled(desired, progress):
         return _rest(desired, progress, Hold.DISABLED)
-    if progress.loaded is None or progress.loaded.artifact.digest != digest:
+    loaded = progress.loaded
+    if loaded is None or loaded.artifact.digest != digest or _denied(desired, loaded):
         return Next(step=Step.LOAD)
     if progress.settings != desired.settings or progress.settings_for != digest:
         return Next(step=Step.APPLY_SETTINGS, scope=Scope.SETTINGS)
     if not gate.open:
         return Next(step=Step.WAIT, hold=Hold.GATED)
     if not progress.active:
-        hook = hook_at(progress.loaded, Binding.ON_STARTUP, progress.startup)
+        hook = hook_at(loaded, Binding.ON_STARTUP, progress.startup)
         return Next(step=Step.STARTUP, scope=Scope.SCHEDULE, hook=hook)
-    if not progress.watching and follows(progress.loaded):
+    if not progress.watching and follows(loaded):
         return Next(step=Step.WATCH, scope=Scope.SCHEDULE)
     if progress.unsynchronized:
         return Next(step=Step.WAIT, hold=Hold.SYNCHRONIZING)
-    return _run(progress, progress.loaded)
+    return _run(progress, loaded)
 
 
 def _run(progress: Progress, loaded: Loaded) -> Next:
@@ -377,7 +396,7 @@ def _rest(desired: Desired, progress: Progress, hold: Hold) -> Next:
     if progress.active or progress.startup:
         return Next(step=Step.STOP, scope=Scope.SCHEDULE)
     if desired.delete_on_disable and progress.released is not None:
-        return _teardown(progress) or Next(step=Step.WAIT, hold=hold)
+        return _teardown(desired, progress) or Next(step=Step.WAIT, hold=hold)
     return Next(step=Step.WAIT, hold=hold)
 
 
@@ -386,7 +405,7 @@ def _removal(desired: Desired, progress: Progress) -> Next:
         return Next(step=Step.UNWATCH)
     abandoned = desired.abandon and desired.uid == progress.owner
     if not abandoned:
-        step = _teardown(progress)
+        step = _teardown(desired, progress)
         if step is not None:
             return step
     if not progress.cleaned:
@@ -394,13 +413,15 @@ def _removal(desired: Desired, progress: Progress) -> Next:
     return Next(step=Step.RELEASE_FINALIZER)
 
 
-def _teardown(progress: Progress) -> Next | None:
+def _teardown(desired: Desired, progress: Progress) -> Next | None:
     """Return the next step towards no release, None when there is nothing left to take away."""
     content = progress.released or (progress.loaded.artifact if progress.loaded else None)
     if content is None:
         return None
     loaded = progress.loaded
     if loaded is None or loaded.artifact.digest != content.digest:
+        return Next(step=Step.LOAD)
+    if loaded.programs and loaded.bare is desired.hooks_allowed:
         return Next(step=Step.LOAD)
     teardown = progress.teardown
     before = hook_at(loaded, Binding.BEFORE_DELETE_HELM, teardown.before)
@@ -427,7 +448,12 @@ def hook_at(loaded: Loaded, binding: Binding, index: int) -> Hook | None:
 
 def content_to_load(desired: Desired, progress: Progress) -> Artifact | None:
     """Return which content a LOAD step reads: the released one when tearing down, else the installed one."""
-    tearing_down = progress.removing or desired.deleting or desired.suspended or moved(desired, progress)
-    if tearing_down or disabled(desired, progress):
+    if tearing_down(desired, progress):
         return progress.released or progress.artifact
     return progress.artifact
+
+
+def tearing_down(desired: Desired, progress: Progress) -> bool:
+    """Say whether a LOAD step is for taking a release away."""
+    ending = progress.removing or desired.deleting or desired.suspended or moved(desired, progress)
+    return ending or disabled(desired, progress) is not None

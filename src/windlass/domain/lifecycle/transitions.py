@@ -49,7 +49,7 @@ def done(step: Next, desired: Desired, progress: Progress, result: Result) -> Pr
             # What an earlier life left behind is known and no more: this one installs and loads for itself.
             adopted = Progress(
                 owner=desired.uid,
-                artifact=progress.artifact,
+                artifact=progress.artifact if _may_keep(desired, progress) else None,
                 released=progress.released,
                 completed=progress.completed if not progress.owner else "",
                 placed=progress.placed,
@@ -133,6 +133,15 @@ def begin_removal(desired: Desired, progress: Progress) -> Progress:
     if not ours or progress.removing or not desired.finalizer:
         return progress
     return replace(progress, removing=True, teardown=Teardown(), active=False)
+
+
+def _may_keep(desired: Desired, progress: Progress) -> bool:
+    """Say whether a life may go on with the content that an earlier one pinned.
+
+    One that its repository does not serve may not: it is a use of the repository. If this life has completed a run,
+    which a lost workflow leaves behind in status, the content is its own.
+    """
+    return desired.served or (not progress.owner and bool(progress.completed))
 
 
 def _placed(desired: Desired, progress: Progress) -> Progress:

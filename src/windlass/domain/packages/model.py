@@ -157,6 +157,11 @@ class Package:
     conversions: tuple[Conversion, ...] = ()
     enabled_script: bool = False
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """Files of the package that Windlass runs."""
+        return (*self.hook_files, ENABLED_SCRIPT) if self.enabled_script else self.hook_files
+
 
 def hooks_for(hooks: tuple[Hook, ...], binding: Binding) -> tuple[Hook, ...]:
     """Return the hooks of one binding in running order: by order number, then by path."""

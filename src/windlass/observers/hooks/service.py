@@ -219,21 +219,12 @@ class HookWatchService:
             _log.info("watches restored", shard=shard.number, packages=len(keys))
 
     async def _restore(self, key: PackageKey, turns: asyncio.Semaphore) -> None:
-        failures = 0
-        while True:
-            try:
-                async with turns:
-                    stored = await self._records.load(key)
-                    record = stored[0] if stored else None
-                    if record and record.watched and record.placement and key not in self._open:
-                        (await self.open(key, record.placement, record.watched)).announce()
-                    return
-            except WindlassError as error:
-                failures += 1
-                _log.warning(
-                    "watches not restored", package=key.package_id, reason=error.reason.value, error=str(error)
-                )
-            await asyncio.sleep(delay(Category.TRANSIENT, failures, chance=0.5))
+        """Open the watch that stands in the record; what fails for good is told by the border, which tries again."""
+        async with turns:
+            stored = await self._records.load(key)
+            record = stored[0] if stored else None
+            if record and record.watched and record.placement and key not in self._open:
+                (await self.open(key, record.placement, record.watched)).announce()
 
     async def _opened(self, key: PackageKey, placement: Placement, watched: WatchedRecord) -> _Opened:
         async with AsyncExitStack() as stack:

@@ -30,6 +30,7 @@ from windlass.domain.lifecycle.conditions import Type
 from windlass.observers.border import Border
 from windlass.observers.drift.pacing import paced
 from windlass.observers.metrics import Metrics
+from windlass.observers.watcher.namespaces import NamespaceLabels
 from windlass.observers.watcher.picture import Picture, slim
 from windlass.observers.watcher.references import Followed, ReferenceWatches
 from windlass.observers.watcher.signals import SignalQueue
@@ -89,6 +90,7 @@ class Watcher:
         self._known: set[Kind] = set()
         self._looked = asyncio.Event()
         self._ends: set[asyncio.Task[None]] = set()
+        self._namespaces = NamespaceLabels(kube, self._namespace_changed)
         self._watches = ReferenceWatches(
             references, border, on_changed=self._reference_changed, on_listed=self._references_listed
         )
@@ -98,6 +100,7 @@ class Watcher:
         parts: list[Callable[[], Awaitable[None]]] = [
             self._signals.run,
             self._watch_repositories,
+            self._namespaces.run,
             *(partial(self._watch_packages, kind) for kind in Kind),
             self._compare_again,
             self._patrol,
@@ -133,10 +136,13 @@ class Watcher:
             if event.type == "BOOKMARK":
                 continue
             package = _package(kind, event.object)
-            if package is None or package.installation != self._installation:
+            if package is None:
                 continue
             key = package.key(self._installation)
-            if event.type == "DELETED":
+            if package.installation != self._installation:
+                if key in self._picture.packages:  # its label was changed: another installation serves it now
+                    self._gone(key, package)
+            elif event.type == "DELETED":
                 self._gone(key, package)
             else:
                 self._remember(key, package)
@@ -161,6 +167,10 @@ class Watcher:
             for name in sorted(names):
                 async for key in paced(self._picture.users_of_repository(name)):
                     await self._compare(key)
+
+    async def _namespace_changed(self, name: str) -> None:
+        async for key in paced(self._picture.packages_of(name)):
+            await self._compare(key)
 
     async def _reference_changed(self, ref: ObjectRef) -> None:
         self._picture.drop_content(ref)
@@ -288,6 +298,8 @@ class Watcher:
         return self._signals.put(key, seen, force=absent)
 
     async def _repository(self, ref: ObjectRef) -> Object | None:
+        if ref.kind == "Namespace":
+            return await self._namespaces.get(ref)
         return self._picture.repositories.get(ref.name)
 
     async def _referenced(self, package: PackageObject, ref: ObjectRef) -> Object | None:

@@ -56,6 +56,7 @@ class Picture:
         self._ids: dict[str, PackageKey] = {}
         self._references: dict[ObjectRef, dict[PackageKey, None]] = {}
         self._repository_users: dict[str, dict[PackageKey, None]] = {}
+        self._homes: dict[str, dict[PackageKey, None]] = {}
         self._contents: OrderedDict[_Read, Object | None] = OrderedDict()
         self._sizes: dict[_Read, int] = {}
         self._readers: dict[ObjectRef, set[Account]] = {}
@@ -78,6 +79,7 @@ class Picture:
             self._unlink(key, before, keep=set(_references(package)))
         self._packages[key] = package
         self._ids[package_workflow_id(key)] = key
+        self._homes.setdefault(key.home, {})[key] = None
         self._repository_users.setdefault(package.spec.package.repository, {})[key] = None
         for ref in _references(package):
             self._references.setdefault(ref, {})[key] = None
@@ -87,6 +89,9 @@ class Picture:
         package = self._packages.pop(key, None)
         if package is not None:
             del self._ids[package_workflow_id(key)]
+            del self._homes[key.home][key]
+            if not self._homes[key.home]:
+                del self._homes[key.home]
             self._unlink(key, package)
         return package
 
@@ -97,6 +102,10 @@ class Picture:
     def users_of_repository(self, name: str) -> list[PackageKey]:
         """Return the packages that come from this repository."""
         return list(self._repository_users.get(name, ()))
+
+    def packages_of(self, namespace: str) -> list[PackageKey]:
+        """Return the packages whose references live in this namespace."""
+        return list(self._homes.get(namespace, ()))
 
     def not_among(self, ids: set[str]) -> list[PackageKey]:
         """Return the packages whose workflow is not among these ids."""

@@ -11,17 +11,23 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin
 
+from yarl import URL
+
 from windlass.adapters.packages.format.entries import Limits
 from windlass.adapters.packages.sources.indexes import Charts, Fetched, Indexes, Mark, Place
 from windlass.adapters.packages.sources.source import Found, Remote, gone, mismatch, refuse_spec
-from windlass.adapters.packages.sources.transport import Transport
+from windlass.adapters.packages.sources.transport import Transport, host_of
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.packages.wanted import canonical, in_order
 from windlass.domain.text.documents import INDEX as INDEX_LIMITS
 from windlass.domain.text.documents import DocumentError, is_list, is_object, parse_helm
 from windlass.ports.packages import Offer, Repository
 
+KIND: Final = "helm"
 INDEX: Final = "index.yaml"
+ANY_HOST: Final = "*"
+"""Written into ``archiveHosts``: archives may be anywhere, as the `helm` program has it."""
+
 _WANTED: Final = (
     frozenset({"entries"}),
     frozenset[str](),  # charts
@@ -36,6 +42,17 @@ _HEX: Final = re.compile(r"[0-9a-f]{64}")
 def make(repository: Repository, transport: Transport, remote: Remote, limits: Limits, indexes: Indexes) -> HelmSource:
     """Build the source; ``remote`` is where the object says."""
     return HelmSource(repository, transport, remote.web, limits, indexes)
+
+
+def hosts_of(repository: Repository, remote: Remote) -> frozenset[str] | None:
+    """Return the hosts that a repository is read from: its own and those that it lists; None for any.
+
+    Who writes an index chooses the addresses in it, and a worker reaches servers that the writer does not.
+    """
+    section = repository.spec.get(KIND)
+    listed = section.get("archiveHosts") if is_object(section) else None
+    named = {host.lower() for host in listed if isinstance(host, str)} if is_list(listed) else set[str]()
+    return None if ANY_HOST in named else frozenset({host_of(URL(remote.web)), *named})
 
 
 class HelmSource:

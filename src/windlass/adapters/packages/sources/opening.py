@@ -32,7 +32,11 @@ async def opened(
     if kind == "file":
         yield source_file.FileSource(repository)
         return
-    makers = {"oci": source_oci.make, "helm": partial(source_helm.make, indexes=indexes), "http": source_http.make}
+    makers = {
+        "oci": source_oci.make,
+        source_helm.KIND: partial(source_helm.make, indexes=indexes),
+        "http": source_http.make,
+    }
     maker = makers.get(str(kind))
     if maker is None:
         refuse_spec(repository, f"spec.kind {kind!r} is not served; write one of file, helm, http, oci")
@@ -43,5 +47,6 @@ async def opened(
         access=repository.access,
         insecure=remote.insecure,
         limits=fetch,
+        hosts=source_helm.hosts_of(repository, remote) if kind == source_helm.KIND else None,
     ) as transport:
         yield maker(repository, transport, remote, limits)

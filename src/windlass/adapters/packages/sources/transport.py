@@ -77,6 +77,7 @@ class Transport:
         access: CA, client certificate; the login is the caller's to send.
         insecure: whether plain HTTP may be spoken.
         limits: see there.
+        hosts: the only hosts that are spoken to, as `host_of` names them; None for any.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Transport:
         access: Access,
         insecure: bool,
         limits: FetchLimits,
+        hosts: frozenset[str] | None = None,
     ) -> None:
         self.where = where
         self.limits = limits
@@ -95,6 +97,7 @@ class Transport:
         self._session = session
         self._origin = origin
         self._access = access
+        self._hosts = hosts
         self._own_tls = _tls(where, access, certificate=True)
         self._other_tls = _tls(where, access, certificate=False) if access.certificate else self._own_tls
 
@@ -203,6 +206,7 @@ class Transport:
         try:
             async with asyncio.timeout(self.limits.total):
                 for _ in range(self.limits.redirects + 1):
+                    self._check_host(target)
                     own = target.origin() == self._origin.origin()
                     sent = {**headers, "Authorization": login} if own and login else headers
                     async with self._session.request(
@@ -248,6 +252,17 @@ class Transport:
             )
         return following.with_user(None)
 
+    def _check_host(self, url: URL) -> None:
+        if self._hosts is None or host_of(url) in self._hosts:
+            return
+        raise PermanentError(
+            Reason.HOST_NOT_ALLOWED,
+            f"{self.where}: {_shown(url)} is not on the repository's own host ({host_of(self._origin)}), and its "
+            f"index or a redirect points there",
+            hint=f"if {host_of(url)} may serve archives, add it to spec.helm.archiveHosts of the PackageRepository",
+            actor=Actor.ADMIN,
+        )
+
     def _failure(self, url: URL, error: Exception) -> TransientError | PermanentError:
         # The client's own words name hosts and system errors; addresses in them could hold signatures of storage.
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
@@ -286,9 +301,15 @@ class Transport:
 
 @asynccontextmanager
 async def connected(
-    *, where: str, origin: str, access: Access, insecure: bool, limits: FetchLimits
+    *,
+    where: str,
+    origin: str,
+    access: Access,
+    insecure: bool,
+    limits: FetchLimits,
+    hosts: frozenset[str] | None = None,
 ) -> AsyncGenerator[Transport]:
-    """Yield a `Transport`; its connections end with the context.
+    """Yield a `Transport`; its connections end with the context. Arguments as of `Transport`.
 
     Raises:
         PermanentError: DOWNLOAD_FAILED, CA or client certificate are no PEM.
@@ -301,7 +322,19 @@ async def connected(
         # Some servers take a .tgz for a compressed .tar: what is asked for are the bytes as they are stored.
         headers={"User-Agent": f"windlass/{__version__}", "Accept-Encoding": "identity"},
     ) as session:
-        yield Transport(session, where=where, origin=URL(origin), access=access, insecure=insecure, limits=limits)
+        yield Transport(
+            session, where=where, origin=URL(origin), access=access, insecure=insecure, limits=limits, hosts=hosts
+        )
+
+
+def host_of(url: URL) -> str:
+    """Return how lists of hosts name the host of an address: ``host``, or ``host:port`` if the port is not the usual.
+
+    Another port is another server, so it has to be listed by itself.
+    """
+    name = url.raw_host or ""
+    host = f"[{name}]" if ":" in name else name
+    return host if url.is_default_port() else f"{host}:{url.port}"
 
 
 async def _body(data: bytes | Path | None) -> bytes | None:
