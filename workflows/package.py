@@ -120,7 +120,7 @@ class PackageLifecycleWorkflow:
             if step.step is Step.FINISH:
                 break
             if self._handover_due(idle=step.step is Step.WAIT):
-                await self._hand_over(step)
+                await self._hand_over()
             if step.step is Step.WAIT:
                 await self._rest(step, now)
             else:
@@ -454,10 +454,8 @@ class PackageLifecycleWorkflow:
         build = info.get_current_build_id()
         return long or info.is_continue_as_new_suggested() or (idle and build != self._build)
 
-    async def _hand_over(self, step: Next) -> None:
+    async def _hand_over(self) -> None:
         await self._hooks.hand_over()
-        if step.step is Step.WAIT:
-            self._state = moves.arrived(self._state, step, workflow.time())  # the next run finds it arrived
         await self._write()  # the server may hold the next run back for a second: too late to show a failure that heals
         await workflow.wait_condition(workflow.all_handlers_finished)
         workflow.continue_as_new(
