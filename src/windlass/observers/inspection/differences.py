@@ -14,7 +14,9 @@ import yaml
 from windlass.activities.drift import compare
 from windlass.activities.inputs import Inputs
 from windlass.adapters.helm.presence import marked
+from windlass.adapters.kube.permissions import refusal
 from windlass.contracts.objects import PackageObject
+from windlass.domain.errors import PermanentError, Reason
 from windlass.observers.inspection.masking import masked
 from windlass.observers.inspection.rendering import rendered
 from windlass.observers.inspection.surroundings import Surroundings
@@ -76,9 +78,16 @@ async def _live(
     around: Surroundings, package: PackageObject, expected: dict[ObjectRef, Object], stored: dict[ObjectRef, Object]
 ) -> list[Pair]:
     pairs: list[Pair] = []
+    target = around.release(package).target
     async with around.acting(package) as kube:
         for ref, obj in expected.items():
-            compared = await compare(kube, ref, obj)
+            try:
+                compared = await compare(kube, ref, obj)
+            except PermanentError as error:
+                if error.reason is not Reason.FORBIDDEN:
+                    raise
+                # All that is forbidden, not the first object only.
+                raise await refusal(kube, expected, target, "reading what is there") or error from None
             after = obj if compared.live is None else compared.wanted
             # What the API server says about a Secret may quote it.
             said = (
