@@ -15,6 +15,7 @@ from support.installation import Installation, condition, write_greeter
 from support.running import packages, running, shown
 from support.waiting import eventually
 from windlass.devstack.stack import Stack
+from windlass.domain.ids import ABANDON_ANNOTATION
 from windlass.ports.kube import Object
 
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
@@ -113,6 +114,27 @@ async def _seconds(fleet: Fleet, names: tuple[str, ...], version: str, places: d
     for name in names:
         await fleet.home.ready(name, version)
     return round(time.monotonic() - began, 2)
+
+
+async def test_a_removal_waits_for_a_cluster_that_does_not_answer_until_it_is_abandoned(fleet: Fleet) -> None:
+    await fleet.installed("stranded", fleet.one)
+    fleet.one.cluster.stop_api()
+    try:
+        await fleet.home.delete("stranded")
+        obj = await fleet.home.status(
+            "stranded", lambda status: (status.get("failure") or {}).get("reason") == "ClusterUnreachable"
+        )
+        assert ABANDON_ANNOTATION in obj["status"]["failure"]["hint"]
+        marked = {"metadata": {"annotations": {ABANDON_ANNOTATION: "true"}}}
+        await fleet.home.kube.patch(fleet.home.package_ref("stranded"), marked, kind="merge")
+        await fleet.home.gone("stranded")
+    finally:
+        fleet.one.cluster.start_api()
+
+    async def left() -> bool:
+        return (await fleet.one.shown("stranded")) == {"version": "1.0.0", "greeting": "hello"}
+
+    await eventually(left, what="what was given up is still there")
 
 
 async def test_a_revoked_kubeconfig_is_named_and_a_new_one_heals_without_a_restart(fleet: Fleet) -> None:
