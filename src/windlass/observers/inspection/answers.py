@@ -88,7 +88,7 @@ class Answers:
             found = await rendered(self._around, package, inputs, version=question.version, settings=question.settings)
         concealed = inputs.concealed()
         objects = [*found.objects.values(), *found.hooks.values()]
-        return [masked(one, concealed, found.secrets) for one in objects]
+        return await asyncio.to_thread(lambda: [masked(one, concealed, found.secrets) for one in objects])
 
     async def _diff(self, package: PackageObject, question: Question) -> Any:
         inputs = await self._around.inputs(package)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -20,10 +20,8 @@ from windlass.domain.errors import PermanentError, Reason
 from windlass.observers.inspection.masking import masked
 from windlass.observers.inspection.rendering import rendered
 from windlass.observers.inspection.surroundings import Surroundings
+from windlass.observers.inspection.unified import unified
 from windlass.ports.kube import Object, ObjectRef
-
-CONTEXT: Final = 3
-"""Lines around a difference, as of diff(1)."""
 
 _NOISE: Final = frozenset({"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
 
@@ -71,7 +69,9 @@ async def differences(
     stored = await _stored(around, package)
     pairs = _released(expected, stored) if against_release else await _live(around, package, expected, stored)
     hidden = _Hidden(key=secrets.token_bytes(16), concealed=inputs.concealed(), texts=found.secrets)
-    return [_told(pair, hidden) for pair in sorted(pairs, key=lambda pair: pair.ref) if pair.change]
+    changed = [pair for pair in sorted(pairs, key=lambda pair: pair.ref) if pair.change]
+    # Writing out objects of a megabyte takes seconds: not on the event loop, which renews Leases and heartbeats.
+    return await asyncio.to_thread(lambda: [_told(pair, hidden) for pair in changed])
 
 
 async def _live(
@@ -132,7 +132,7 @@ def _told(pair: Pair, hidden: _Hidden) -> dict[str, Any]:
 
     ref = pair.ref
     before, after = text(pair.before), text(pair.after)
-    lines = list(difflib.unified_diff(before, after, f"{ref} is", f"{ref} wanted", n=CONTEXT, lineterm=""))
+    lines = unified(before, after, f"{ref} is", f"{ref} wanted")
     if not lines:
         lines = [f"--- {ref}", "differs only in what is hidden"]
     if pair.approximate:
