@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from windlass.contracts.actions import INSPECT, ActionRequest, parse_request
 from windlass.contracts.inspection import CHANGE
+from windlass.contracts.schema_rules import DNS_SUBDOMAIN_PATTERN
 from windlass.domain.errors import Actor, PermanentError, Reason
 from windlass.domain.ids import API_VERSION, PackageKey
 from windlass.observers.watcher.policies import ActionPolicies
@@ -26,6 +28,7 @@ SKEW: Final = timedelta(seconds=30)
 """By how much the clock of the API server may be ahead."""
 
 _MAX: Final = 512
+_NAME: Final = re.compile(DNS_SUBDOMAIN_PATTERN)
 
 
 class Tickets:
@@ -53,7 +56,7 @@ class Tickets:
             TransientError: the API server does not answer.
         """
         name, slash, secret = ticket.partition("/")
-        if not slash or not name or not secret or len(ticket) > _MAX:
+        if not slash or not _NAME.fullmatch(name) or not secret or len(ticket) > _MAX:
             raise _refused("the ticket is malformed")
         ref = ObjectRef(api_version=API_VERSION, kind="ActionRequest", namespace=key.home, name=name)
         found = await self._kube.get(ref)
