@@ -10,8 +10,8 @@ import yaml
 from adapters.helm.scenes import Charts, Cluster, Requests, config_map
 
 from support import rights
+from support.ledgers import RememberingHelm
 from support.waiting import eventually
-from windlass.adapters.helm.client import HelmClient
 from windlass.adapters.kube.client import KubeClient
 from windlass.adapters.targets.caller import CallerTargets
 from windlass.devstack.stack import Stack
@@ -43,7 +43,7 @@ spec:
 
 
 @pytest.fixture
-async def limited(stack: Stack, kube: KubeClient, namespace: str, tmp_path: Path) -> AsyncIterator[HelmClient]:
+async def limited(stack: Stack, kube: KubeClient, namespace: str, tmp_path: Path) -> AsyncIterator[RememberingHelm]:
     """A client as an account that may do everything to ConfigMaps and Secrets of its namespace."""
     rule = {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["*"]}
     await kube.create(rights.plain("Role", namespace, "limited", api_version=rights.RBAC, rules=[rule]))
@@ -58,12 +58,12 @@ async def limited(stack: Stack, kube: KubeClient, namespace: str, tmp_path: Path
         file.write_text(yaml.safe_dump(config))
         targets = CallerTargets(client, file)
         program = Path(stack.tool("helm"))
-        async with HelmClient(targets=targets, helm=program, scratch=tmp_path / "helm", pool_size=1) as helm:
+        async with RememberingHelm(targets=targets, helm=program, scratch=tmp_path / "helm", pool_size=1) as helm:
             yield helm
 
 
 async def test_rendering_names_all_that_is_forbidden(
-    limited: HelmClient, chart: Charts, request_for: Requests, namespace: str
+    limited: RememberingHelm, chart: Charts, request_for: Requests, namespace: str
 ) -> None:
     request = request_for(chart(config_map("a"), CLUSTER_ROLE, ELSEWHERE, HOOK), has_hooks=True)
     with pytest.raises(PermanentError) as caught:
@@ -77,7 +77,7 @@ async def test_rendering_names_all_that_is_forbidden(
 
 
 async def test_an_upgrade_that_is_refused_names_all_and_leaves_the_release(
-    limited: HelmClient, cluster: Cluster, chart: Charts, request_for: Requests, namespace: str
+    limited: RememberingHelm, cluster: Cluster, chart: Charts, request_for: Requests, namespace: str
 ) -> None:
     await limited.upgrade(request_for(chart(config_map("a"))))
     with pytest.raises(PermanentError) as caught:
@@ -89,7 +89,7 @@ async def test_an_upgrade_that_is_refused_names_all_and_leaves_the_release(
 
 
 async def test_a_refusal_for_another_cause_stays_as_it_is(
-    limited: HelmClient, kube: KubeClient, chart: Charts, request_for: Requests, namespace: str
+    limited: RememberingHelm, kube: KubeClient, chart: Charts, request_for: Requests, namespace: str
 ) -> None:
     await kube.create(rights.plain("ResourceQuota", namespace, "none", spec={"hard": {"count/configmaps": "0"}}))
 

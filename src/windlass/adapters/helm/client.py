@@ -258,20 +258,22 @@ class HelmClient:
         """Run one operation that makes revision ``number``; note that before, and the digest of its record after."""
         storage, ref = cluster.storage, request.ref
         await ledger.note(ledger.known.noting(number))
+        applied = False
         try:
             await self._operations.apply(request, operation, cluster.kubeconfig)
+            applied = True
+            return await self._ownership.write_down(storage, ref, ledger, number)
         except BaseException as error:
-            # Also when it is cancelled: the next attempt goes by the record of this one.
+            # Also when it is cancelled, whatever it was doing: the next attempt goes by the record of this one.
             with contextlib.suppress(WindlassError, TimeoutError):
                 async with asyncio.timeout(WRITE_DOWN_SECONDS):
                     await self._ownership.write_down(storage, ref, ledger, number)
-            if isinstance(error, PermanentError) and error.reason is Reason.FORBIDDEN:
+            if not applied and isinstance(error, PermanentError) and error.reason is Reason.FORBIDDEN:
                 with contextlib.suppress(WindlassError):
                     await self._undo(cluster, ref, ledger, number)
                 verb = "upgrade" if operation is Operation.UPGRADE else "install"
                 raise await self._explained(cluster, request, error, f"Helm {verb} of {ref}") from None
             raise
-        return await self._ownership.write_down(storage, ref, ledger, number)
 
     async def _explained(
         self, cluster: _Cluster, request: ReleaseRequest, error: PermanentError, what: str
