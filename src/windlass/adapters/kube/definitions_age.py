@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from windlass.contracts.crds import crd_manifests, missing_fields
+from windlass.contracts.crds import definition_names, missing_fields
 from windlass.domain.errors import PermanentError
 from windlass.ports.kube import Kube, ObjectRef
+
+_API_VERSION: Final = "apiextensions.k8s.io/v1"
 
 _TOLD: Final = 3
 """Fields of one definition that are named."""
@@ -18,13 +20,12 @@ async def outdated(kube: Kube) -> list[str]:
     Raises:
         TransientError: the API server does not answer.
     """
-    return [text for manifest in crd_manifests() if (text := await _lacking(kube, manifest))]
+    return [text for name in definition_names() if (text := await _lacking(kube, name))]
 
 
-async def _lacking(kube: Kube, manifest: dict[str, Any]) -> str:
-    name = manifest["metadata"]["name"]
+async def _lacking(kube: Kube, name: str) -> str:
     try:
-        found = await kube.get(ObjectRef(api_version=manifest["apiVersion"], kind=manifest["kind"], name=name))
+        found = await kube.get(ObjectRef(api_version=_API_VERSION, kind="CustomResourceDefinition", name=name))
     except PermanentError:
         return ""
     if found is None:
