@@ -51,7 +51,7 @@ async def page(_request: web.Request) -> web.StreamResponse:
 
 @pytest.mark.parametrize("reply", [large, packed], ids=["large", "packed"])
 async def test_an_answer_beyond_the_limit_is_not_read(api: ScriptedApi, reply: object) -> None:
-    api.script = [reply]  # type: ignore[list-item]
+    api.script = [reply]  # type: ignore[list-item]  # parameters of pytest have no type
     limits = AnswerLimits(answer=SMALL)
     async with client(api, limits) as kube:
         with pytest.raises(TransientError, match="too large"):

@@ -69,14 +69,14 @@ async def shop(kube: KubeClient, namespace: str) -> AsyncIterator[Counting]:
 
 
 async def test_what_is_allowed_takes_one_request(shop: Counting, namespace: str) -> None:
-    found = await review(shop, [config_map(namespace, f"m{n}") for n in range(50)])  # type: ignore[arg-type]
+    found = await review(shop, [config_map(namespace, f"m{n}") for n in range(50)])  # type: ignore[arg-type]  # passes the rest on
     assert (found.forbidden, found.unknown) == ((), ())
     assert shop.asked == ["SelfSubjectRulesReview"]
 
 
 async def test_every_forbidden_object_is_found_with_its_verbs(shop: Counting, namespace: str) -> None:
     refs = [config_map(namespace), config_map("default"), CLUSTER_ROLE, DEFINITION, HOOK]
-    found = await review(shop, refs)  # type: ignore[arg-type]
+    found = await review(shop, refs)  # type: ignore[arg-type]  # passes the rest on
     assert {one.item.kind: one.verbs for one in found.forbidden} == {
         "ConfigMap": FULL,
         "ClusterRole": FULL,
@@ -91,7 +91,7 @@ async def test_a_role_for_one_name_counts_for_that_name(shop: Counting, namespac
         ObjectRef(api_version="coordination.k8s.io/v1", kind="Lease", namespace=namespace, name=name)
         for name in ("mine", "theirs")
     ]
-    found = await review(shop, refs)  # type: ignore[arg-type]
+    found = await review(shop, refs)  # type: ignore[arg-type]  # passes the rest on
     assert {one.item.name: one.verbs for one in found.forbidden} == {"mine": ("create",), "theirs": FULL}
 
 
@@ -105,7 +105,7 @@ async def test_rights_in_a_namespace_say_nothing_of_the_cluster(kube: KubeClient
 
 async def test_kinds_that_are_not_served_are_left_out(shop: Counting, namespace: str) -> None:
     odd = ObjectRef(api_version="none.example/v1", kind="None", namespace=namespace, name="x")
-    assert not (await review(shop, [odd])).forbidden  # type: ignore[arg-type]
+    assert not (await review(shop, [odd])).forbidden  # type: ignore[arg-type]  # passes the rest on
 
 
 @pytest.mark.usefixtures("shop")

@@ -241,7 +241,7 @@ class HookWatchService:
             )
             try:
                 await watch.open(kube.resource)
-            except BaseException:
+            except BaseException:  # a cancel too: a watch that is not handed over must not stay open
                 await watch.close()
                 raise
             return _Opened(watch=watch, placement=placement, identity=stack.pop_all())
